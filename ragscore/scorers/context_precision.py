@@ -1,0 +1,129 @@
+"""context precision: are the retrieved contexts useful for the expected answer, and the useful ones first?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from ragscore.items import Context, Finding, Score, Status, Verdict
+from ragscore.judges.claims import ClaimSource
+from ragscore.judges.protocol import Judge
+from ragscore.judges.tasks import RateContexts
+from ragscore.scorers.arithmetic import average_precision
+from ragscore.scorers.outcome import by_id, finding, outcome
+from ragscore.scorers.protocol import Judged, Passages, Sample
+from ragscore.scorers.reasons import precision_reason
+
+Against = Literal["auto", "reference", "output"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPrecision:
+    """Average precision of the retrieved contexts × scale.
+
+    Relevance of each context to producing the expected answer is judged yes or no, each by itself.
+
+    Args:
+        name: The name in the history; two of a kind in one suite need different ones.
+        scale: The score of a perfect item; > 0.
+        against: The expected answer: the `reference`, the `output`, or `auto` (the reference if there is one, else
+            the output). The row records which it was.
+        duplicates: `count` (a repeated context counts at each of its ranks, the definition as it stands) or `once`
+            (later ones are not relevant).
+        missing_reference: Whether an item with nothing to judge against takes part in means with its 0 (`zero`) or
+            not (`exclude`).
+
+    Source: average precision (Manning et al., *Introduction to Information Retrieval*, §8.4); context precision of
+    RAGAS (https://arxiv.org/abs/2309.15217).
+    """
+
+    name: str = "context_precision"
+    scale: Fraction = Fraction(1)
+    against: Against = "auto"
+    duplicates: Literal["count", "once"] = "count"
+    missing_reference: str = "zero"
+    kind: str = "context_precision"
+    version: str = "1"
+
+    async def judge(self, sample: Sample, *, judge: Judge, claims: ClaimSource) -> Judged:
+        """At most one call (more when a window is too small)."""
+        expected, against = self._expected(sample)
+        passages = Passages.of(sample.contexts.contexts)
+        if not sample.item.answerable:
+            # Not scored, but whether anything relevant came up is a figure of its own.
+            if not passages.passages:
+                return Judged(Status.UNANSWERABLE, passages=passages)
+            judgement = await judge.ask(RateContexts(sample.item.input, None, "question", passages.passages))
+            return Judged(Status.UNANSWERABLE, passages, judgement, against="question")
+        if expected is None:
+            return Judged(Status.NO_REFERENCE, passages=passages)
+        if not passages.passages:
+            return Judged(Status.NO_CONTEXT, passages=passages, against=against)
+        judgement = await judge.ask(RateContexts(sample.item.input, expected, against, passages.passages))
+        return Judged(judgement.status, passages, judgement, against=against)
+
+    def score(self, sample: Sample, judged: Judged) -> Score:
+        """Average precision over the ranks; a context that was never decided makes the item a judge error."""
+        findings = self._findings(sample.contexts.contexts, judged)
+        exact = reason = error = None
+        if judged.status is Status.OK:
+            undecided = [f.id for f in findings if f.positive is None]
+            if undecided:
+                error = f"no verdict for the contexts at ranks {', '.join(undecided)}"
+            else:
+                exact = average_precision([bool(f.positive) for f in findings])
+                reason = precision_reason(findings, exact)
+        return outcome(
+            self,
+            sample,
+            judged,
+            missing_reference=self.missing_reference,
+            exact=exact,
+            reason=reason,
+            findings=findings,
+            error=error,
+        )
+
+    def _expected(self, sample: Sample) -> tuple[str | None, Literal["reference", "output"]]:
+        reference, output = _filled(sample.item.reference), _filled(sample.output)
+        if self.against == "reference" or (self.against == "auto" and reference is not None):
+            return reference, "reference"
+        return output, "output"
+
+    def _findings(self, contexts: tuple[Context, ...], judged: Judged) -> list[Finding]:
+        passages = judged.passages
+        if passages is None or judged.judgement is None:
+            return []
+        verdicts = by_id(judged.judgement)
+        at: dict[int, tuple[int, Verdict | None]] = {
+            rank: (ranks[0], verdicts.get(passage_id)) for passage_id, ranks in passages.ranks.items() for rank in ranks
+        }
+        findings = []
+        for rank, context in enumerate(contexts, start=1):
+            first, verdict = at.get(rank, (rank, None))
+            repeated = first != rank
+            positive: bool | None = None
+            why = ""
+            if rank not in at:
+                positive, why = False, "the context has no text"
+            elif repeated and self.duplicates == "once" and verdict is not None:
+                positive, why = False, f"repeats rank {first}"
+            findings.append(
+                finding(
+                    "context",
+                    id=str(rank),
+                    rank=rank,
+                    text=context.text,
+                    verdict=verdict,
+                    passages=passages,
+                    positive=positive,
+                    why=why,
+                    duplicate_of=first if repeated else None,
+                )
+            )
+        return findings
+
+
+def _filled(text: str | None) -> str | None:
+    return text if text is not None and text.strip() else None

@@ -1,0 +1,53 @@
+"""Contexts by a JMESPath expression on the target's response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jmespath
+from jmespath.exceptions import JMESPathError
+
+from ragscore.errors import SuiteError
+from ragscore.items import Context, Item, Response
+from ragscore.targets.shapes import contexts_of
+
+
+def compiled(expression: str, *, where: str) -> Callable[[Item, Response], tuple[Context, ...]]:
+    """The extractor that `expression` describes.
+
+    Raises:
+        SuiteError: it is not JMESPath.
+    """
+    try:
+        search = jmespath.compile(expression)
+    except JMESPathError as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SuiteError(
+            f"{expression!r} is not a JMESPath expression: {said}", where=where, mend="e.g. hits[*].text"
+        ) from None
+
+    def extract(item: Item, response: Response) -> tuple[Context, ...]:
+        value = search.search(response.raw)
+        if value is None:
+            keys = f"; the response has the keys {', '.join(response.raw)}" if isinstance(response.raw, dict) else ""
+            raise ValueError(f"nothing at {expression!r}{keys}")
+        return as_contexts(value, f"{expression!r} gave")
+
+    return extract
+
+
+def as_contexts(value: Any, said: str) -> tuple[Context, ...]:
+    """Contexts from what an extractor gave: a text, or a list of texts or objects with a text.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, str):
+        return (Context(value),)
+    if isinstance(value, (list, tuple)):
+        contexts = contexts_of(value)
+        if contexts is not None:
+            return contexts
+        raise ValueError(f"{said} a list with entries that have no text")
+    raise ValueError(f"{said} {type(value).__name__}, not a list of texts")

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 Against = Literal["auto", "reference", "output"]
 Duplicates = Literal["count", "once"]
@@ -16,6 +24,15 @@ MissingReference = Literal["zero", "exclude"]
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_boolean_as_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Python takes true for 1, so that `scale: yes` would pass."""
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and kind in (int, float, int | None, float | None):
+            raise ValueError("is true or false; write a number")
+        return value
 
 
 def _bare(key: str) -> BeforeValidator:
@@ -67,6 +84,8 @@ class ContextsPart(_Part):
     def _not_empty(cls, value: list[str] | None) -> list[str] | None:
         if value is not None and not value:
             raise ValueError("an empty list of static contexts cannot be judged; name some, or leave it out")
+        if value is not None and not all(text.strip() for text in value):
+            raise ValueError("a static context without text cannot be judged; write its text, or remove it")
         return value
 
     @field_validator("response", "item")
@@ -139,15 +158,18 @@ class ScorerPart(_Part):
     def _short_forms(cls, value: Any) -> Any:
         if isinstance(value, str):
             return {"kind": value, "name": value}
-        if isinstance(value, dict) and "kind" not in value and len(value) == 1:
-            kind, options = next(iter(value.items()))
-            if options is None:
-                options = {}
-            if isinstance(options, dict):
-                return {"kind": kind, "name": kind, **options}
-        if isinstance(value, dict) and "kind" in value:
+        if not isinstance(value, dict):
+            return value
+        if "kind" in value:
             return {"name": value["kind"], **value}
-        return value
+        if len(value) != 1:
+            raise ValueError("a scorer is one kind; indent options under it, or write {context_recall: {scale: 10}}")
+        kind, options = next(iter(value.items()))
+        if options is None:
+            options = {}
+        if not isinstance(options, dict):
+            raise ValueError(f"the options of {kind} are no mapping; write {{{kind}: {{scale: 10}}}}")
+        return {"kind": kind, "name": kind, **options}
 
     @model_validator(mode="after")
     def _against_is_for_precision(self) -> ScorerPart:

@@ -17,13 +17,17 @@ from typing import Any, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from yaml.reader import ReaderError
 
 from ragscore.errors import SuiteError
 from ragscore.suite import Suite
 
 #: Scalars that are names, taken as written: `version: 1.10` is not the number 1.1, `name: no` not a boolean.
 NAMES = frozenset({("name",), ("target", "retriever"), ("target", "version"), ("dataset",), ("dataset", "path")})
-VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
+#: `$${` for a literal `${`, `${NAME}`, or `${NAME:-default}`, whose default may hold one more variable; else a slip.
+VARIABLE = re.compile(
+    r"\$\$\{|\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>(?:\$\{[^{}]*\}|\$(?!\{)|[^$}])*))?\}|(?P<slip>\$\{[^}]*\}?)"
+)
 
 Path_ = tuple[str | int, ...]
 
@@ -53,7 +57,8 @@ def read_suite(path: Path, *, environment: Mapping[str, str] | None = None) -> S
     except UnicodeDecodeError:
         raise SuiteError("is not UTF-8 text", where=str(path), mend="save the file as UTF-8") from None
     except OSError as error:
-        raise SuiteError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        what = f"cannot be read: {error.strerror}"
+        raise SuiteError(what, where=str(path), mend="check the path and its rights") from None
     document, lines = _parse(text, str(path))
     return check_suite(document, path=path, lines=lines, environment=environment)
 
@@ -73,32 +78,71 @@ def check_suite(
     """
     file = str(path) if path is not None else "suite"
     known_lines = lines or {}
+    faults: list[SuiteError] = []
+    filled = _filled(document, os.environ if environment is None else environment, (), known_lines, file, faults)
+    if faults:
+        raise _together(faults)
     try:
-        filled = _filled(document, os.environ if environment is None else environment, (), known_lines, file)
         suite = Suite.model_validate(filled)
     except ValidationError as error:
-        raise _suite_error(error, file, known_lines) from None
+        details = error.errors(include_url=False)
+        written = [(_written_path(detail["loc"], document), detail) for detail in details]
+        written.sort(key=lambda fault: _line(fault[0], known_lines) or 0)
+        raise _together([_fault(at, detail, file, known_lines) for at, detail in written]) from None
     base = base_dir or (path.parent if path is not None else Path())
     return SuiteFile(suite=suite, document=document, path=path, base_dir=base.resolve())
 
 
 def _parse(text: str, file: str) -> tuple[dict[str, Any], dict[Path_, int]]:
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise SuiteError(
+            f"is not YAML: the character U+{error.character:04X} is not allowed",
+            where=f"{file}:{line}",
+            mend="remove it",
+        ) from None
     try:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
             raise SuiteError("is empty or not a mapping", where=file, mend="a suite starts with `name:`")
+        _check_keys(node, file, [])
         lines: dict[Path_, int] = {}
         value = _value(loader, node, (), lines, file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{file}:{mark.line + 1}" if mark is not None else file
-        raise SuiteError(f"is not YAML: {error.problem}", where=where, mend="check indentation and quotes") from None
-    except yaml.YAMLError as error:
-        raise SuiteError(f"is not YAML: {error}", where=file, mend="check the characters of the file") from None
+        mend = "indent with spaces, not tabs" if "'\\t'" in str(error.problem) else "check indentation and quotes"
+        raise SuiteError(f"is not YAML: {error.problem}", where=where, mend=mend) from None
+    except RecursionError:
+        raise SuiteError("is nested too deeply", where=file, mend="check brackets") from None
     finally:
         loader.dispose()
     return value, lines
+
+
+def _check_keys(node: yaml.Node, file: str, above: list[yaml.Node]) -> None:
+    """Refuse what YAML lets pass: a key that stands twice, a key that is no text, an alias within its own anchor.
+
+    Looks at the tree as written, before merge keys (`<<`) bring in keys that may well be overridden.
+    """
+    where = f"{file}:{node.start_mark.line + 1}"
+    if any(node is each for each in above):
+        raise SuiteError("an alias stands within what it names", where=where, mend="write the value out")
+    children = node.value if isinstance(node, yaml.CollectionNode) else []
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, _ in node.value:
+            where = f"{file}:{key.start_mark.line + 1}"
+            if not isinstance(key, yaml.ScalarNode):
+                raise SuiteError("a key is not text", where=where, mend="write `key: value`")
+            if key.value in seen:
+                raise SuiteError(f"`{key.value}` stands twice", where=where, mend="remove one of the two")
+            seen.add(key.value)
+        children = [value for _, value in node.value]
+    for child in children:
+        _check_keys(child, file, [*above, node])
 
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, at: Path_, lines: dict[Path_, int], file: str) -> Any:
@@ -108,61 +152,74 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, at: Path_, lines: dict[Path
         mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = str(key_node.value)
-            line = key_node.start_mark.line + 1
-            if key in mapping:
-                raise SuiteError(f"`{key}` stands twice", where=f"{file}:{line}", mend="remove one of the two")
             mapping[key] = _value(loader, value_node, (*at, key), lines, file)
-            lines[(*at, key)] = line
+            lines[(*at, key)] = key_node.start_mark.line + 1
         return mapping
     if isinstance(node, yaml.SequenceNode):
         return [_value(loader, child, (*at, number), lines, file) for number, child in enumerate(node.value)]
     if at in NAMES and isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null":
         return str(node.value)
-    return loader.construct_object(node, deep=True)
+    try:
+        return loader.construct_object(node, deep=True)
+    except (ValueError, KeyError):  # 2024-13-45, !!int abc, !!bool abc
+        field = ".".join(map(str, at))
+        raise SuiteError(
+            f"{node.value!r} cannot be read as {node.tag.rpartition(':')[2]}",
+            where=f"{file}:{lines[at]}: {field}",
+            mend="put it in quotes",
+        ) from None
 
 
-def _filled(value: Any, environment: Mapping[str, str], at: Path_, lines: Mapping[Path_, int], file: str) -> Any:
-    """`value` with `${VAR}` and `${VAR:-default}` filled in; `$${` stands for a literal `${`."""
+def _filled(
+    value: Any,
+    environment: Mapping[str, str],
+    at: Path_,
+    lines: Mapping[Path_, int],
+    file: str,
+    faults: list[SuiteError],
+) -> Any:
+    """`value` with `${VAR}` and `${VAR:-default}` filled in; `$${` stands for a literal `${`. Adds to `faults`."""
     if isinstance(value, Mapping):
-        return {key: _filled(each, environment, (*at, key), lines, file) for key, each in value.items()}
+        return {key: _filled(each, environment, (*at, key), lines, file, faults) for key, each in value.items()}
     if isinstance(value, list):
-        return [_filled(each, environment, (*at, number), lines, file) for number, each in enumerate(value)]
+        return [_filled(each, environment, (*at, number), lines, file, faults) for number, each in enumerate(value)]
     if not isinstance(value, str):
         return value
 
     def fill(match: re.Match[str]) -> str:
-        name = match["name"]
+        name, slip = match["name"], match["slip"]
+        if slip is not None:
+            mend = "write ${NAME} or ${NAME:-default}, and $${ for a literal ${"
+            faults.append(SuiteError(f"{slip} is not a variable", where=_where(file, at, lines), mend=mend))
+            return slip
         if name is None:
             return "${"
         found = environment.get(name)
         if found:  # like a shell's :-, an empty variable takes the default
             return found
         if match["default"] is not None:
-            return match["default"]
+            return VARIABLE.sub(fill, match["default"])
         if found is not None:
             return found
-        raise SuiteError(
-            f"the environment variable {name} is not set",
-            where=_where(file, at, lines),
-            mend=f"set it, or write ${{{name}:-default}}",
-        )
+        what, mend = f"the environment variable {name} is not set", f"set it, or write ${{{name}:-default}}"
+        faults.append(SuiteError(what, where=_where(file, at, lines), mend=mend))
+        return ""
 
     return VARIABLE.sub(fill, value)
 
 
 def _where(file: str, at: Path_, lines: Mapping[Path_, int]) -> str:
-    line = next((lines[at[:end]] for end in range(len(at), -1, -1) if at[:end] in lines), None)
+    line = _line(at, lines)
     field = ".".join(str(part) for part in at)
     return ": ".join(part for part in (f"{file}:{line}" if line else file, field) if part)
 
 
-def _suite_error(error: ValidationError, file: str, lines: Mapping[Path_, int]) -> SuiteError:
-    faults = [_fault(detail, file, lines) for detail in error.errors(include_url=False)]
-    faults.sort(key=lambda fault: [int(part) for part in re.findall(r":(\d+)", fault.where or "")[:1]])
-    first = faults[0]
-    if len(faults) == 1:
-        return first
-    return SuiteErrors(faults)
+def _line(at: Path_, lines: Mapping[Path_, int]) -> int | None:
+    return next((lines[at[:end]] for end in range(len(at), -1, -1) if at[:end] in lines), None)
+
+
+def _together(faults: list[SuiteError]) -> SuiteError:
+    return faults[0] if len(faults) == 1 else SuiteErrors(faults)
 
 
 class SuiteErrors(SuiteError):
@@ -179,36 +236,77 @@ class SuiteErrors(SuiteError):
         return (SuiteErrors, (self.faults,))
 
 
-def _fault(detail: Any, file: str, lines: Mapping[Path_, int]) -> SuiteError:
-    at = _written_path(detail["loc"], lines)
+def _fault(at: Path_, detail: Any, file: str, lines: Mapping[Path_, int]) -> SuiteError:
+    kind, given, limits = detail["type"], detail["input"], detail.get("ctx", {})
     message = str(detail["msg"]).removeprefix("Value error, ")
     mend = None
-    if detail["type"] == "extra_forbidden":
+    if kind == "extra_forbidden":
         message = f"unknown key `{at[-1]}`"
-        choices = _fields_at(at[:-1])
-        near = difflib.get_close_matches(str(at[-1]), choices, n=1)
-        mend = f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(choices)}"
-    elif detail["type"] == "missing":
-        message = f"`{at[-1]}` is missing"
-        at, mend = at[:-1], f"add `{at[-1]}:`"
-    elif detail["type"] == "literal_error":
-        choices = [part.strip(" '") for part in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
-        near = difflib.get_close_matches(str(detail["input"]), choices, n=1)
-        message = f"{detail['input']!r} is not known here"
-        mend = f"did you mean `{near[0]}`?" if near else f"one of: {', '.join(choices)}"
-    elif detail["type"] == "string_pattern_mismatch":
-        message, mend = f"{detail['input']!r} is not of the form module:callable", "write e.g. my_app.search:retrieve"
+        mend = _nearest(str(at[-1]), _fields_at(at[:-1]), "known here")
+    elif kind == "missing":
+        message, mend = f"`{at[-1]}` is missing", f"add `{at[-1]}:`"
+        at = at[:-1]
+    elif kind == "literal_error":
+        choices = [part.strip(" '") for part in limits["expected"].replace(" or ", ", ").split(",")]
+        message, mend = f"{given!r} is not known here", _nearest(str(given), choices, "one of")
+    elif kind == "string_pattern_mismatch":
+        message, mend = f"{given!r} is not of the form module:callable", "write e.g. my_app.search:retrieve"
+    elif kind in ("string_too_short", "too_short") or (given is None and kind.endswith("_type")):
+        message, mend = "is empty", "write a value"
+    elif kind in ("model_type", "model_attributes_type", "dict_type"):
+        keys = ", ".join(_fields_at(at)) if kind != "dict_type" else "key: value"
+        message, mend = f"is {_named(given)}, not a mapping", f"write keys below it: {keys}"
+    elif kind == "list_type":
+        message, mend = f"is {_named(given)}, not a list", "begin each entry with `- `"
+    elif kind == "string_type":
+        message, mend = f"is {_named(given)}, not text", "put it in quotes"
+    elif kind.startswith(("int_", "float_")):
+        number = "whole number" if kind.startswith("int_") else "number"
+        message, mend = f"{_shown(given)} is not a {number}", f"write a {number}"
+    elif kind == "finite_number":
+        message, mend = f"{_shown(given)} is not a finite number", "write a number"
+    elif limits.keys() & {"gt", "ge", "lt", "le"}:
+        limit = message.removeprefix("Input should be ")
+        message, mend = f"{_shown(given)} is out of range", f"write a number {limit}"
+    elif kind.startswith("bool_"):
+        message, mend = f"{_shown(given)} is not true or false", "write true"
     return SuiteError(message, where=_where(file, at, lines), mend=mend)
 
 
-def _written_path(loc: tuple[str | int, ...], lines: Mapping[Path_, int]) -> Path_:
-    """The place as the user wrote it: `scorers.1.kind` may be a bare string or the key of a mapping."""
-    path: Path_ = tuple(part for part in loc if not str(part).startswith("function-"))
-    while path and path not in lines and path[:-1] not in lines:
-        path = path[:-1]
-    if path and path[-1] in ("kind", "name") and path not in lines:
-        path = path[:-1]
-    return path
+def _nearest(given: str, choices: list[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(given, choices, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"{otherwise}: {', '.join(choices)}"
+
+
+def _named(value: Any) -> str:
+    names = {dict: "a mapping", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, (str, int, float)) else _named(value)
+
+
+def _written_path(loc: tuple[str | int, ...], document: Mapping[str, Any]) -> Path_:
+    """The place as the user wrote it: parts written as bare text have no keys, scorers may stand under their kind."""
+    at: Path_ = ()
+    value: Any = document
+    for part in loc:
+        if str(part).startswith("function-"):  # pydantic's own, for a part that may be bare
+            continue
+        if len(at) == 2 and at[0] == "scorers" and isinstance(value, Mapping) and "kind" not in value:
+            if part == "kind":
+                break
+            (kind, value), *_ = value.items()
+            at = (*at, kind)
+        if isinstance(value, Mapping):
+            value = value.get(str(part))
+        elif isinstance(value, list) and isinstance(part, int):
+            value = value[part]
+        else:
+            break
+        at = (*at, part)
+    return at
 
 
 def _fields_at(at: Path_) -> list[str]:

@@ -1,6 +1,6 @@
 """Scorers: from judgements to scores, exactly."""
 
-from ragscore.scorers.arithmetic import average_precision, band, context_recall, mean, rounded
+from ragscore.scorers.arithmetic import average_precision, band, mean, recall, rounded
 from ragscore.scorers.context_precision import ContextPrecision
 from ragscore.scorers.context_recall import ContextRecall
 from ragscore.scorers.outcome import unscored
@@ -15,8 +15,8 @@ __all__ = [
     "Scorer",
     "average_precision",
     "band",
-    "context_recall",
     "mean",
+    "recall",
     "rounded",
     "unscored",
 ]

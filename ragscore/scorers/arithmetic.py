@@ -35,7 +35,7 @@ def as_fraction(number: float | int | str | Fraction) -> Fraction:
         raise ConfigError(f"{number!r} is not a finite number", mend="write it as 0.8 or 4/5") from None
 
 
-def context_recall(supported: Sequence[bool]) -> Fraction:
+def recall(supported: Sequence[bool]) -> Fraction:
     """Share of claims that are supported, in 0..1.
 
     Args:

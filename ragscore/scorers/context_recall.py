@@ -9,7 +9,7 @@ from ragscore.items import Finding, Score, Status
 from ragscore.judges.claims import ClaimSource
 from ragscore.judges.protocol import Judge
 from ragscore.judges.tasks import AttributeClaims, Claim
-from ragscore.scorers.arithmetic import context_recall
+from ragscore.scorers.arithmetic import recall
 from ragscore.scorers.outcome import by_id, finding, outcome
 from ragscore.scorers.protocol import Judged, Passages, Sample
 from ragscore.scorers.reasons import recall_reason
@@ -86,7 +86,7 @@ class ContextRecall:
             if undecided:
                 error = f"no verdict for {', '.join(undecided)}"
             else:
-                exact = context_recall([bool(f.positive) for f in findings])
+                exact = recall([bool(f.positive) for f in findings])
                 reason = recall_reason(findings)
         return outcome(
             self,

@@ -1,0 +1,99 @@
+"""From a checked suite to the parts that carry it out. All that can be wrong is found here, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragscore.contexts import Resolver, resolver_for
+from ragscore.datasets import Dataset, read_jsonl
+from ragscore.judges import AskedClaims, ClaimSource, Judge
+from ragscore.judges.offline import OfflineJudge
+from ragscore.scorers import ContextPrecision, ContextRecall, Scorer
+from ragscore.scorers.arithmetic import as_fraction
+from ragscore.suite import JudgePart, ScorerPart, Suite
+from ragscore.suite_file import SuiteFile
+from ragscore.targets import PythonTarget, Target
+from ragscore.targets.python import load_callable
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that one run of a suite needs. `resolvers` are by scorer name."""
+
+    file: SuiteFile
+    dataset: Dataset
+    target: Target
+    resolvers: Mapping[str, Resolver]
+    judge: Judge
+    claims: ClaimSource
+    scorers: tuple[Scorer, ...]
+
+    @property
+    def suite(self) -> Suite:
+        """The suite that these are the parts of."""
+        return self.file.suite
+
+
+def assemble(file: SuiteFile, *, judge: Judge | None = None) -> Parts:
+    """Build the parts of a suite.
+
+    Args:
+        file: The suite as read.
+        judge: Takes the place of the suite's judge (tests, embedding).
+
+    Raises:
+        ConfigError: a file, a line of the dataset, a callable or an expression is wrong.
+    """
+    suite = file.suite
+    where = str(file.path) if file.path is not None else "suite"
+    resolvers = {
+        part.name: resolver_for(part.kind, part.contexts or suite.contexts, where=f"{where}: contexts")
+        for part in suite.scorers
+    }
+    target = _target(file, needs_contexts=any(each.source == "response" for each in resolvers.values()), where=where)
+    dataset = read_jsonl(_path(file, suite.dataset.path), name=suite.dataset.path)
+    judge = judge or judge_of(suite.judge)
+    return Parts(
+        file=file,
+        dataset=dataset,
+        target=target,
+        resolvers=resolvers,
+        judge=judge,
+        claims=AskedClaims(judge),
+        scorers=tuple(scorer_of(part, suite) for part in suite.scorers),
+    )
+
+
+def judge_of(part: JudgePart) -> Judge:
+    """The judge that a suite names."""
+    return OfflineJudge()
+
+
+def scorer_of(part: ScorerPart, suite: Suite) -> Scorer:
+    """The scorer that a suite names, with the suite's settings for all scorers."""
+    if part.kind == "context_recall":
+        return ContextRecall(name=part.name, scale=as_fraction(part.scale), missing_reference=suite.missing_reference)
+    return ContextPrecision(
+        name=part.name,
+        scale=as_fraction(part.scale),
+        against=part.against,
+        duplicates=suite.duplicates,
+        missing_reference=suite.missing_reference,
+    )
+
+
+def _target(file: SuiteFile, *, needs_contexts: bool, where: str) -> Target:
+    part = file.suite.target
+    function = load_callable(part.python or "", base_dir=file.base_dir, where=f"{where}: target.python")
+    return PythonTarget(function, timeout_s=part.timeout_s, need_contexts=needs_contexts)
+
+
+def _path(file: SuiteFile, path: str) -> Path:
+    """Relative to the suite file, shown as short as it can be."""
+    full = file.base_dir / Path(path).expanduser()
+    try:
+        return full.relative_to(Path.cwd())
+    except ValueError:
+        return full

@@ -1,0 +1,223 @@
+"""A run in progress: begun anew or taken up again, its state shared by the stages, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from ragscore.assembly import Parts, assemble
+from ragscore.errors import ConfigError, UsageError
+from ragscore.history import History, RunRow
+from ragscore.items import RETRYABLE, Batch, Item, Record, Status
+from ragscore.suite_file import check_suite
+
+#: One batch may have met one slow question; a second one tells that the target is not there.
+BATCHES_BEFORE_GIVING_UP = 2
+
+
+class Observer(Protocol):
+    """Is told how a run gets on, in its event loop."""
+
+    def stage(self, name: str, batch: Batch) -> None: ...
+    def asked(self, item: Item) -> None: ...
+    def answered(self, item: Item) -> None: ...
+    def judged(self, record: Record) -> None: ...
+    def stored(self, batch: Batch) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+class Silent:
+    """An observer that says nothing."""
+
+    def stage(self, name: str, batch: Batch) -> None: ...
+    def asked(self, item: Item) -> None: ...
+    def answered(self, item: Item) -> None: ...
+    def judged(self, record: Record) -> None: ...
+    def stored(self, batch: Batch) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+@dataclass
+class Run:
+    """What the stages of one run share."""
+
+    run_id: str
+    parts: Parts
+    history: History
+    attempt: int = 1
+    observer: Observer = field(default_factory=Silent)
+    pending: Sequence[Record] = ()
+    stopping: bool = False
+    target_given_up: str | None = None
+    target_answers: int = 0
+    batches_down: int = 0
+    _passing: dict[str, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.target_slots = asyncio.Semaphore(self.parts.suite.target.concurrency)
+
+    def stop(self) -> None:
+        """Begin no further batch; those in flight are finished and stored."""
+        self.stopping = True
+
+    def note_fault(self, item_id: str, *, passing: bool) -> None:
+        """Remember whether the last call for that item failed in a way that may pass."""
+        self._passing[item_id] = passing
+
+    def note_answer(self, item_id: str) -> None:
+        """The target answered that item."""
+        self._passing[item_id] = False
+        self.target_answers += 1
+
+    def passing_fault(self, item_id: str) -> bool:
+        """Whether the last call for that item failed in a way that may pass."""
+        return self._passing.get(item_id, False)
+
+    def note_target_down(self, why: str) -> None:
+        """A batch has used up its retries.
+
+        When a second one does and the target never answered, it is given up: items are not asked any more and become
+        `target_error`, which `resume` asks again.
+        """
+        self.batches_down += 1
+        if self.batches_down == BATCHES_BEFORE_GIVING_UP and self.target_answers == 0:
+            self.target_given_up = why
+            self.observer.note(why)
+
+
+def new_run_id(*, at: datetime | None = None, tail: str | None = None) -> str:
+    """A run id that sorts by time and can be typed: 20261130-120314-a1b2c3.
+
+    Args:
+        at: The moment it names; now when left out.
+        tail: What makes it unique; random when left out. Prefect runs derive both from the flow run.
+    """
+    moment = (at or datetime.now(UTC)).astimezone(UTC)
+    return f"{moment:%Y%m%d-%H%M%S}-{tail or secrets.token_hex(3)}"
+
+
+def begin(
+    parts: Parts,
+    history: History,
+    *,
+    run_id: str | None = None,
+    trigger: str = "cli",
+    engine: str = "local",
+    flow_run_id: str | None = None,
+    observer: Observer | None = None,
+) -> Run:
+    """Open a new run in the history; every item is pending. A run id that is there already is taken up again.
+
+    Raises:
+        HistoryError: the history cannot be written.
+    """
+    run_id = run_id or new_run_id()
+    suite = parts.suite
+    row = RunRow(
+        run_id=run_id,
+        suite=suite.name,
+        suite_doc=dict(parts.file.document),
+        suite_path=str(parts.file.path) if parts.file.path is not None else None,
+        base_dir=str(parts.file.base_dir),
+        dataset=parts.dataset.name,
+        dataset_hash=parts.dataset.hash,
+        items=len(parts.dataset.items),
+        retriever=suite.target.retriever,
+        version=suite.target.version,
+        target=suite.target.described,
+        judge=parts.judge.name,
+        scorers=tuple(part.model_dump(mode="json", exclude_none=True) for part in suite.scorers),
+        missing_reference=suite.missing_reference,
+        duplicates=suite.duplicates,
+        min_coverage=suite.gate.coverage,
+        trigger=trigger,
+        engine=engine,
+        flow_run_id=flow_run_id,
+        started_at=datetime.now(UTC),
+        expected_scores=len(parts.dataset.items) * len(parts.scorers),
+        host=platform.node(),
+        pid=os.getpid(),
+    )
+    if not history.start_run(row):  # a flow that is tried again finds its own run
+        return take_up(history, run_id, observer=observer, parts=parts)
+    run = Run(run_id, parts, history, observer=observer or Silent())
+    run.pending = pending(parts.dataset.items, {}, run)
+    return run
+
+
+def take_up(history: History, ref: str, *, observer: Observer | None = None, parts: Parts | None = None) -> Run:
+    """Open a run again: what is missing is pending, and what failed is tried once more.
+
+    Args:
+        history: Where the run is.
+        ref: The run's id, a unique beginning of it, or `last`.
+        observer: Is told how it gets on.
+        parts: The parts, where they are assembled already.
+
+    Raises:
+        UsageError: there is no such run, or a living process is writing it.
+        ConfigError: the suite or dataset is not what the run began with.
+    """
+    row = history.run(ref)
+    if row.status == "running" and row.pid != os.getpid() and _is_alive(row.pid, row.host):
+        raise UsageError(
+            f"run {row.run_id} is still being written by process {row.pid}",
+            mend="wait for it, or end that process",
+        )
+    parts = parts or assemble(
+        check_suite(
+            row.suite_doc,
+            path=Path(row.suite_path) if row.suite_path else None,
+            base_dir=Path(row.base_dir or ""),
+        )
+    )
+    for what, was, now in (
+        ("the dataset", row.dataset_hash, parts.dataset.hash),
+        ("the version", row.version, parts.suite.target.version),
+        ("the judge", row.judge, parts.judge.name),
+    ):
+        if was != now:
+            raise ConfigError(
+                f"{what} is not what run {row.run_id} began with ({was}, now {now})",
+                mend="start a new run with `ragscore run`",
+            )
+    history.reopen_run(row.run_id)
+    run = Run(row.run_id, parts, history, attempt=row.attempt + 1, observer=observer or Silent())
+    scored = history.scored(row.run_id, [item.id for item in parts.dataset.items])
+    run.pending = pending(parts.dataset.items, scored, run)
+    return run
+
+
+def pending(items: Sequence[Item], scored: dict[str, dict[str, tuple[Status, int]]], run: Run) -> list[Record]:
+    """The records that a run still has to take through the chain, in the order of the dataset."""
+    names = {scorer.name for scorer in run.parts.scorers}
+    return [
+        Record(item, position=position, attempt=run.attempt)
+        for position, item in enumerate(items)
+        if not names <= finished(scored.get(item.id, {}), before=run.attempt)
+    ]
+
+
+def finished(scored: dict[str, tuple[Status, int]], *, before: int) -> set[str]:
+    """The scorers whose row stands: it is no failure, or it was written by this attempt already."""
+    return {name for name, (status, attempt) in scored.items() if status not in RETRYABLE or attempt >= before}
+
+
+def _is_alive(pid: int | None, host: str | None) -> bool:
+    if pid is None or host != platform.node() or sys.platform == "win32":  # there, signal 0 would end it
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

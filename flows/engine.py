@@ -1,0 +1,71 @@
+"""Which engine carries out a run: Prefect where an API is configured, else this process."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Literal
+
+from ragscore.errors import EngineError
+from ragscore.flows.server import ThrowawayServer
+from ragscore.flows.settings import configured_api
+from ragscore.runs import Run
+
+EngineName = Literal["auto", "prefect", "local"]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The engine chosen, and why, in the words of the first line that a run prints."""
+
+    name: Literal["prefect", "local"]
+    said: str
+    server: ThrowawayServer | None = None
+
+    async def carry_out(self, run: Run) -> None:
+        """Take the run through the chain.
+
+        Raises:
+            RagscoreError: it cannot go on; what is stored stays.
+        """
+        if self.name == "local":
+            from ragscore.engine import evaluate_locally
+
+            await evaluate_locally(run)
+        else:
+            if self.server is not None:
+                await asyncio.to_thread(self.server.wait)
+            from ragscore.flows.evaluate import evaluate_run
+
+            await evaluate_run(run)
+
+
+def choose(engine: EngineName) -> Engine:
+    """The engine for `auto`, `prefect` or `local`. Must be called before Prefect is imported.
+
+    Raises:
+        EngineError: a configured API does not answer; never a silent fallback.
+    """
+    if engine == "local":
+        return Engine("local", "local")
+    api = configured_api()
+    if api is None:
+        if engine == "auto":
+            return Engine("local", "local (no Prefect API is configured)")
+        server = ThrowawayServer()
+        server.start()
+        return Engine("prefect", "Prefect (a throwaway server; no API is configured)", server)
+    _check(api)
+    return Engine("prefect", f"Prefect ({api})")
+
+
+def _check(api: str) -> None:
+    import httpx
+
+    mend = "start it, correct PREFECT_API_URL, or run with --engine local"
+    try:
+        answer = httpx.get(f"{api.rstrip('/')}/health", timeout=10)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise EngineError(f"the Prefect API does not answer: {error}", where=api, mend=mend) from error
+    if answer.status_code >= 500:
+        raise EngineError(f"the Prefect API answers with status {answer.status_code}", where=api, mend=mend)

@@ -1,0 +1,65 @@
+"""The commands, and the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from ragscore.cli.demo import demo
+from ragscore.cli.resume import resume
+from ragscore.cli.run import run
+from ragscore.cli.runs import runs
+from ragscore.cli.show import show
+from ragscore.cli.sql import sql
+from ragscore.errors import RagscoreError
+
+
+def _version() -> str:
+    from ragscore import __version__
+
+    return __version__
+
+
+app = App(
+    name="ragscore",
+    help="Is your retrieval better or worse than last time, on which questions, for which facts?",
+    help_format="plaintext",  # Markdown would cost more than all other imports of --help
+    version=_version,
+    version_flags=["--version"],
+    help_epilogue="Exit codes: 0 pass, 1 gate failed, 2 usage or config, 3 could not evaluate, 4 inconclusive.",
+)
+for command in (demo, run, resume, runs, show, sql):
+    app.command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Carry out a command line and exit with its code. Tracebacks are shown only with `--debug`."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    given = [each for each in given if each != "--debug"]
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")  # a Windows code page cannot say ✓
+    try:
+        code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
+    except RagscoreError as error:
+        if debug:
+            raise
+        _complain(str(error))
+        code = error.exit_code
+    except CycloptsError as error:
+        _complain(" ".join(str(error).split()), hint="`ragscore --help` lists commands and options")
+        code = 2
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        sys.stderr.close()
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(text: str, *, hint: str | None = None) -> None:
+    for line in text.splitlines():
+        sys.stderr.write(f"error: {line}\n")
+    if hint:
+        sys.stderr.write(f"       {hint}\n")

@@ -1,0 +1,169 @@
+"""Two runs, item by item: what is paired, what is left out and said so, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from ragscore.errors import UsageError
+from ragscore.judges.scripted import ScriptedJudge
+from ragscore.report.comparison import Comparison, ScorerComparison, compare_runs
+
+from .conftest import Bench, Row
+from .rows import FACTS, NOISE, item
+
+RECALL, PRECISION = "context_recall", "context_precision"
+
+
+def compared(bench: Bench, before: Sequence[Row], after: Sequence[Row], **suite: Any) -> Comparison:
+    first = bench.run(before, version="v1", **suite)
+    return compare_runs(bench.history, first, bench.run(after, version="v2", **suite))
+
+
+def of(comparison: Comparison, name: str = RECALL) -> ScorerComparison:
+    (found,) = (each for each in comparison.scorers if each.scorer == name)
+    return found
+
+
+def refusal(bench: Bench, before: dict[str, Any], after: dict[str, Any]) -> str:
+    first = bench.run([item(1, *FACTS)], version="v1", **before)
+    second = bench.run([item(1, *FACTS)], version="v2", **after)
+    with pytest.raises(UsageError) as caught:
+        compare_runs(bench.history, first, second)
+    return str(caught.value)
+
+
+def test_items_are_paired_exactly_although_their_contexts_differ(bench: Bench) -> None:
+    before = [item(1, *FACTS), item(2, *FACTS), item(3, FACTS[0])]
+    after = [item(1, *FACTS[:2]), item(2, *FACTS), item(3, NOISE, FACTS[0])]
+    comparison = compared(bench, before, after)
+    recall, precision = of(comparison), of(comparison, PRECISION)
+    assert [(pair.after.item_id, pair.change) for pair in recall.pairs] == [
+        ("q1", Fraction(-1, 3)),
+        ("q2", Fraction(0)),
+        ("q3", Fraction(0)),
+    ]
+    assert (recall.before, recall.after) == (Fraction(7, 9), Fraction(2, 3))
+    assert [pair.after.item_id for pair in recall.worse] == ["q1"]
+    assert (recall.better, recall.one_sided, recall.changed) == ([], [], [])
+    assert [(pair.after.item_id, pair.change) for pair in precision.worse] == [("q3", Fraction(-1, 2))]
+
+
+def test_facts_that_were_lost_and_won_are_named(bench: Bench) -> None:
+    (pair,) = of(compared(bench, [item(1, FACTS[0], FACTS[1])], [item(1, FACTS[2], FACTS[1])])).pairs
+    assert (pair.lost, pair.won) == ([FACTS[0]], [FACTS[2]])
+    assert pair.change == 0
+
+
+def test_a_side_that_retrieved_nothing_has_lost_all_facts(bench: Bench) -> None:
+    (pair,) = of(compared(bench, [item(1, *FACTS)], [item(1)])).pairs
+    assert pair.lost == list(FACTS)
+    assert pair.change == -1
+
+
+def test_the_largest_drop_and_the_largest_rise_come_first(bench: Bench) -> None:
+    before = [item(1, *FACTS), item(2, *FACTS), item(3), item(4)]
+    after = [item(1, *FACTS[:2]), item(2, FACTS[0]), item(3, FACTS[0]), item(4, *FACTS)]
+    recall = of(compared(bench, before, after))
+    assert [pair.after.item_id for pair in recall.worse] == ["q2", "q1"]
+    assert [pair.after.item_id for pair in recall.better] == ["q4", "q3"]
+
+
+def test_items_that_one_run_only_scored_are_listed_and_move_no_mean(bench: Bench) -> None:
+    before = [item(1, *FACTS), item("fails before", *FACTS), item("gone", NOISE), item("new", answerable=False)]
+    before[1]["contexts"] = None  # an item whose contexts cannot be had is not scored
+    after = [item(1, *FACTS), item("fails before", NOISE), item("new", *FACTS)]
+    recall = of(compared(bench, before, after))
+    assert [pair.after.item_id for pair in recall.pairs] == ["q1"]
+    assert (recall.before, recall.after) == (Fraction(1), Fraction(1))
+    assert sorted(recall.one_sided) == ["qfails before", "qgone", "qnew"]
+
+
+def test_items_that_neither_run_scored_are_not_listed(bench: Bench) -> None:
+    rows = [item(1, *FACTS), item(2, NOISE, answerable=False), {**item(3), "contexts": None}]
+    recall = of(compared(bench, rows, rows))
+    assert [pair.after.item_id for pair in recall.pairs] == ["q1"]
+    assert recall.one_sided == []
+
+
+def test_items_that_do_not_count_in_means_are_not_paired(bench: Bench) -> None:
+    rows = [item(1, *FACTS), item(2, NOISE, reference=None)]
+    assert len(of(compared(bench, rows, rows, scorers=[RECALL])).pairs) == 2
+    excluded = compared(bench, rows, rows, scorers=[RECALL], missing_reference="exclude")
+    assert [pair.after.item_id for pair in of(excluded).pairs] == ["q1"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"input": "What else?"}, {"reference": FACTS[0]}, {"reference": None}, {"claims": [FACTS[0]]}], ids=str
+)
+def test_an_item_whose_question_reference_or_claims_changed_is_listed_and_not_compared(
+    bench: Bench, change: dict[str, Any]
+) -> None:
+    before = [item(1, *FACTS), item(2, *FACTS)]
+    recall = of(compared(bench, before, [item(1, *FACTS), item(2, FACTS[0], **change)]))
+    assert [pair.after.item_id for pair in recall.pairs] == ["q1"]
+    assert recall.changed == ["q2"]
+
+
+@pytest.mark.parametrize("change", [{"metadata": {"lang": "en"}}, {"output": "said"}, {"reference_context_ids": ["x"]}])
+def test_other_columns_may_change(bench: Bench, change: dict[str, Any]) -> None:
+    assert of(compared(bench, [item(1, *FACTS)], [item(1, *FACTS, **change)])).changed == []
+
+
+def test_without_any_pair_there_is_no_mean(bench: Bench) -> None:
+    recall = of(compared(bench, [item(1, *FACTS)], [item(2, *FACTS)]))
+    assert (recall.pairs, recall.before, recall.after) == ([], None, None)
+    assert recall.one_sided == ["q1", "q2"]
+
+
+def test_scorers_that_only_one_run_has_are_left_out(bench: Bench) -> None:
+    first = bench.run([item(1, *FACTS)], version="v1", scorers=[RECALL, PRECISION])
+    second = bench.run([item(1, *FACTS)], version="v2", scorers=[PRECISION])
+    comparison = compare_runs(bench.history, first, second)
+    assert [each.scorer for each in comparison.scorers] == [PRECISION]
+
+
+def test_another_scale_is_compared_exactly_and_shown_in_the_later_one(bench: Bench) -> None:
+    first = bench.run([item(1, *FACTS)], version="v1", scorers=[RECALL])
+    second = bench.run([item(1, *FACTS[:2])], version="v2", scorers=[{RECALL: {"scale": 10}}])
+    recall = of(compare_runs(bench.history, first, second))
+    assert (recall.scale, recall.pairs[0].change) == (10, Fraction(-1, 3))
+
+
+def test_runs_of_unlike_judges_are_refused(bench: Bench) -> None:
+    said = refusal(bench, {}, {"judge": ScriptedJudge(default=True)})
+    assert said == (
+        "the runs cannot be compared: their judge differs (offline-lexical-1, scripted) — judge both runs the same way"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ({"scorers": [PRECISION]}, {"scorers": [{PRECISION: {"against": "output"}}]}, "expected answer"),
+        ({"duplicates": "count"}, {"duplicates": "once"}, "treatment of repeated contexts differs (count, once)"),
+        (
+            {"scorers": [{RECALL: {"name": "quality"}}]},
+            {"scorers": [{PRECISION: {"name": "quality"}}]},
+            "kind of scorer called quality differs (context_recall, context_precision)",
+        ),
+    ],
+)
+def test_runs_that_were_scored_in_unlike_ways_are_refused(
+    bench: Bench, before: dict[str, Any], after: dict[str, Any], what: str
+) -> None:
+    assert what in refusal(bench, before, after)
+
+
+def test_runs_without_a_common_scorer_are_refused(bench: Bench) -> None:
+    said = refusal(bench, {"scorers": [RECALL]}, {"scorers": [PRECISION]})
+    assert said.startswith("the runs cannot be compared: they have no scorer in common — ")
+
+
+def test_items_that_no_judge_saw_do_not_make_runs_unlike(bench: Bench) -> None:
+    first = bench.run([item(1, *FACTS), item(2)], version="v1")
+    second = bench.run([item(1, *FACTS), item(2, *FACTS)], version="v2")
+    assert len(of(compare_runs(bench.history, first, second)).pairs) == 2

@@ -47,12 +47,15 @@ def assemble(file: SuiteFile, *, judge: Judge | None = None) -> Parts:
         ConfigError: a file, a line of the dataset, a callable or an expression is wrong.
     """
     suite = file.suite
-    where = str(file.path) if file.path is not None else "suite"
     resolvers = {
-        part.name: resolver_for(part.kind, part.contexts or suite.contexts, where=f"{where}: contexts")
-        for part in suite.scorers
+        part.name: resolver_for(
+            part.kind,
+            part.contexts or suite.contexts,
+            where=file.where("scorers", number, part.kind, "contexts") if part.contexts else file.where("contexts"),
+        )
+        for number, part in enumerate(suite.scorers)
     }
-    target = _target(file, needs_contexts=any(each.source == "response" for each in resolvers.values()), where=where)
+    target = _target(file, needs_contexts=any(each.source == "response" for each in resolvers.values()))
     dataset = read_jsonl(_path(file, suite.dataset.path), name=suite.dataset.path)
     judge = judge or judge_of(suite.judge)
     return Parts(
@@ -84,9 +87,9 @@ def scorer_of(part: ScorerPart, suite: Suite) -> Scorer:
     )
 
 
-def _target(file: SuiteFile, *, needs_contexts: bool, where: str) -> Target:
+def _target(file: SuiteFile, *, needs_contexts: bool) -> Target:
     part = file.suite.target
-    function = load_callable(part.python or "", base_dir=file.base_dir, where=f"{where}: target.python")
+    function = load_callable(part.python or "", base_dir=file.base_dir, where=file.where("target", "python"))
     return PythonTarget(function, timeout_s=part.timeout_s, need_contexts=needs_contexts)
 
 

@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -40,6 +40,11 @@ class SuiteFile:
     document: Mapping[str, Any]
     path: Path | None
     base_dir: Path
+    lines: Mapping[Path_, int] = field(default_factory=dict)
+
+    def where(self, *at: str | int) -> str:
+        """File, line and field of a place in the suite, for messages."""
+        return _where(str(self.path) if self.path is not None else "suite", at, self.lines)
 
 
 def read_suite(path: Path, *, environment: Mapping[str, str] | None = None) -> SuiteFile:
@@ -90,7 +95,7 @@ def check_suite(
         written.sort(key=lambda fault: _line(fault[0], known_lines) or 0)
         raise _together([_fault(at, detail, file, known_lines) for at, detail in written]) from None
     base = base_dir or (path.parent if path is not None else Path())
-    return SuiteFile(suite=suite, document=document, path=path, base_dir=base.resolve())
+    return SuiteFile(suite=suite, document=document, path=path, base_dir=base.resolve(), lines=known_lines)
 
 
 def _parse(text: str, file: str) -> tuple[dict[str, Any], dict[Path_, int]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jmespath
 from jmespath.exceptions import JMESPathError
+from jmespath.parser import ParsedResult
 
 from ragscore.errors import SuiteError
 from ragscore.items import Context, Item, Response
@@ -22,19 +23,37 @@ def compiled(expression: str, *, where: str) -> Callable[[Item, Response], tuple
     try:
         search = jmespath.compile(expression)
     except JMESPathError as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        said = str(error).splitlines()[0].rstrip(": ") if str(error) else type(error).__name__
         raise SuiteError(
             f"{expression!r} is not a JMESPath expression: {said}", where=where, mend="e.g. hits[*].text"
         ) from None
+    entries = _entries(search)
 
     def extract(item: Item, response: Response) -> tuple[Context, ...]:
-        value = search.search(response.raw)
+        try:
+            value = search.search(response.raw)
+            there = entries.search(response.raw) if entries is not None else value
+        except JMESPathError as error:
+            raise ValueError(f"{expression!r} fails: {error}") from error
+        if isinstance(value, list) and len(value) < len(there):
+            only = f"only {len(value)}" if value else "none"
+            raise ValueError(f"{expression!r} finds {len(there)} entries, {only} with a text")
         if value is None:
             keys = f"; the response has the keys {', '.join(response.raw)}" if isinstance(response.raw, dict) else ""
             raise ValueError(f"nothing at {expression!r}{keys}")
         return as_contexts(value, f"{expression!r} gave")
 
     return extract
+
+
+def _entries(search: ParsedResult) -> ParsedResult | None:
+    """What a projection (`hits[*].text`) goes over: it leaves out entries without a value, and ranks would shift."""
+    tree = search.parsed
+    if tree["type"] not in ("projection", "filter_projection") or tree["children"][1]["type"] == "identity":
+        return None
+    itself = jmespath.compile("@").parsed
+    source, _, *condition = tree["children"]
+    return ParsedResult(search.expression, {**tree, "children": [source, itself, *condition]})
 
 
 def as_contexts(value: Any, said: str) -> tuple[Context, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +16,8 @@ from ragscore.errors import DatasetError
 from ragscore.items import Item
 
 FAULTS_SHOWN = 20
+#: Half of a surrogate pair, as it is left when text is cut in the middle of an emoji.
+HALF = re.compile("[\ud800-\udfff]")
 
 
 def read_jsonl(path: Path, *, name: str | None = None) -> Dataset:
@@ -31,15 +36,14 @@ def read_jsonl(path: Path, *, name: str | None = None) -> Dataset:
     lines_of_ids: dict[str, int] = {}
     for line, text in _lines(path):
         try:
-            item = item_of(_row(text))
+            row = _row(text)
+            item = item_of(row)
+            first = lines_of_ids.setdefault(item.id, line)
+            if first != line:
+                raise _repeated(item, first, has_id=str(row.get("id")) == item.id)
         except RowFault as fault:
             faults.append(f"{path}:{line}: {fault.field}: {fault.what} — {fault.mend}")
             continue
-        if item.id in lines_of_ids:
-            first = lines_of_ids[item.id]
-            faults.append(f"{path}:{line}: id: {item.id!r} stands on line {first} already — give every item its own id")
-            continue
-        lines_of_ids[item.id] = line
         items.append(item)
     if faults:
         raise DatasetErrors(faults)
@@ -67,25 +71,40 @@ class DatasetErrors(DatasetError):
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield number, line
+                text = _decoded(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line, f"{path}:{number}")
+                if text:
+                    yield number, text
     except FileNotFoundError:
         raise DatasetError("no such file", where=str(path), mend="check `dataset.path` in the suite") from None
     except IsADirectoryError:
         raise DatasetError("is a directory", where=str(path), mend="name a JSONL file") from None
-    except UnicodeDecodeError as error:
-        raise DatasetError(
-            f"is not UTF-8 text (byte {error.start})", where=str(path), mend="save the file as UTF-8"
-        ) from None
     except OSError as error:
         raise DatasetError(f"cannot be read: {error.strerror}", where=str(path), mend="check its rights") from None
+
+
+def _decoded(line: bytes, where: str) -> str:
+    try:
+        return line.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        raise DatasetError("is not UTF-8 text", where=where, mend="save the file as UTF-8") from None
+
+
+def _repeated(item: Item, first: int, *, has_id: bool) -> RowFault:
+    if has_id:
+        return RowFault("id", f"{item.id!r} stands on line {first} already", "give every item its own id")
+    return RowFault("input", f"is the same as on line {first}, without an id", "remove one, or give each its own `id`")
 
 
 def _row(text: str) -> dict[str, Any]:
     def refuse(constant: str) -> NoReturn:
         raise RowFault("line", f"holds {constant}, which is not JSON", "write null, or text in quotes")
+
+    def finite(number: str) -> float:
+        if not math.isfinite(value := float(number)):
+            raise RowFault("line", f"holds {number}, which is beyond all numbers", "write it as text in quotes")
+        return value
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
@@ -95,10 +114,19 @@ def _row(text: str) -> dict[str, Any]:
         return row
 
     try:
-        row = json.loads(text, parse_constant=refuse, object_pairs_hook=once)
+        row = json.loads(text, parse_constant=refuse, parse_float=finite, object_pairs_hook=once)
     except json.JSONDecodeError as error:
-        what = f"is not JSON: {error.msg} at column {error.colno}"
+        what = f"is not JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
         raise RowFault("line", what, "write one JSON object a line") from None
+    except RecursionError:
+        raise RowFault("line", "is nested too deeply", "write one JSON object a line") from None
+    except RowFault:
+        raise
+    except ValueError:  # Python reads whole numbers of 4300 digits at most
+        raise RowFault("line", "holds a number with too many digits", "write it as text in quotes") from None
+    if "\\ud" in text.lower() and (half := HALF.search(json.dumps(row, ensure_ascii=False))) is not None:
+        # It cannot be written as UTF-8 anywhere, and two ids that differ in it only would become one.
+        raise RowFault("line", f"holds {half[0]!a}, half of a character", "write the whole character, or remove it")
     if not isinstance(row, dict):
         raise RowFault("line", "is not a JSON object", 'write {"input": …, "reference": …}')
     return row

@@ -40,7 +40,9 @@ def item_of(row: Mapping[str, Any]) -> Item:
     """
     text = _text(row, "input")
     if text is None or not text.strip():
-        raise RowFault("input", "is missing or empty", "every item needs a question in `input`")
+        there = ", ".join(f"`{key}`" for key in row if key != "input")
+        mend = "every item needs a question in `input`" + (f"; the row has {there}" if there else "")
+        raise RowFault("input", "is missing or empty", mend)
     metadata = row.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise RowFault("metadata", f"is {_kind(metadata)}, not an object", "write {key: value}")
@@ -66,7 +68,7 @@ def _text(row: Mapping[str, Any], field: str) -> str | None:
 
 
 def _id(value: Any) -> str | None:
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value)
@@ -76,9 +78,12 @@ def _id(value: Any) -> str | None:
 def _ids(value: Any) -> list[str]:
     if value is None:
         return []
-    if isinstance(value, list) and all(isinstance(each, (str, int)) and not isinstance(each, bool) for each in value):
-        return [str(each) for each in value]
-    raise RowFault("reference_context_ids", f"is {_kind(value)}, not a list of ids", 'write ["id1", "id2"]')
+    if not isinstance(value, list):
+        raise RowFault("reference_context_ids", f"is {_kind(value)}, not a list of ids", 'write ["id1", "id2"]')
+    for number, each in enumerate(value):
+        if not isinstance(each, (str, int)) or isinstance(each, bool):
+            raise RowFault(f"reference_context_ids[{number}]", f"is {_kind(each)}, not an id", 'write ["id1", "id2"]')
+    return [str(each) for each in value]
 
 
 def _contexts(value: Any) -> tuple[Context, ...] | None:
@@ -86,24 +91,42 @@ def _contexts(value: Any) -> tuple[Context, ...] | None:
         return None
     if not isinstance(value, list):
         raise RowFault("contexts", f"is {_kind(value)}, not a list", 'write ["text", …] or [{"id": …, "text": …}, …]')
-    contexts = []
-    for number, each in enumerate(value):
-        if isinstance(each, str):
-            contexts.append(Context(each))
-        elif isinstance(each, Mapping) and isinstance(each.get("text"), str):
-            identity = each.get("id")
-            contexts.append(Context(each["text"], id=None if identity is None else str(identity)))
-        else:
-            raise RowFault(f"contexts[{number}]", f"is {_kind(each)}", 'write text, or {"id": …, "text": …}')
-    return tuple(contexts)
+    return tuple(_context(each, f"contexts[{number}]") for number, each in enumerate(value))
+
+
+def _context(value: Any, field: str) -> Context:
+    if isinstance(value, str):
+        return Context(value)
+    if not isinstance(value, Mapping):
+        raise RowFault(field, f"is {_kind(value)}", 'write text, or {"id": …, "text": …}')
+    text, identity, score = value.get("text"), value.get("id"), value.get("score")
+    metadata = value.get("metadata")
+    if not isinstance(text, str):
+        raise RowFault(field, "has no `text`", 'write text, or {"id": …, "text": …}')
+    if identity is not None and (not isinstance(identity, (str, int)) or isinstance(identity, bool)):
+        raise RowFault(f"{field}.id", f"is {_kind(identity)}, not text or a whole number", "give a short text")
+    return Context(
+        text,
+        id=None if identity is None else str(identity),
+        score=float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+        metadata=metadata if isinstance(metadata, Mapping) else {},
+    )
 
 
 def _claims(value: Any) -> tuple[str, ...] | None:
     if value is None:
         return None
-    if isinstance(value, list) and value and all(isinstance(each, str) and each.strip() for each in value):
-        return tuple(value)
-    raise RowFault("claims", f"is {_kind(value)}, not a list of sentences", 'write ["fact one", "fact two"]')
+    mend = 'write ["fact one", "fact two"]'
+    if not isinstance(value, list):
+        raise RowFault("claims", f"is {_kind(value)}, not a list of sentences", mend)
+    if not value:
+        raise RowFault("claims", "is an empty list", f"{mend}, or leave it out and the judge finds them")
+    for number, each in enumerate(value):
+        if not isinstance(each, str):
+            raise RowFault(f"claims[{number}]", f"is {_kind(each)}, not a sentence", mend)
+        if not each.strip():
+            raise RowFault(f"claims[{number}]", "is blank", mend)
+    return tuple(value)
 
 
 def _answerable(value: Any) -> bool:
@@ -115,5 +138,7 @@ def _answerable(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
     return names.get(type(value), f"a {type(value).__name__}")

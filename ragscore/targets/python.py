@@ -6,9 +6,11 @@ import asyncio
 import difflib
 import importlib
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ragscore.errors import ConfigError
@@ -25,24 +27,26 @@ class PythonTarget:
         self._function = function
         self._timeout_s = timeout_s
         self._need_contexts = need_contexts
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 - the method itself, to see whether it is async
-        )
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
     async def invoke(self, item: Item) -> Response:
         """Answer one item; whatever the function raises becomes a `TargetFailure`."""
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self._timeout_s) as limit:
                 value = await self._call(item.input)
-        except TimeoutError as error:
-            raise TargetFailure(f"no answer within {self._timeout_s:g} s", passing=True) from error
-        except Exception as error:
+            latency_ms = (clock() - began) * 1000
+            response = response_of(value, need_contexts=self._need_contexts)
+        except TargetFailure:
+            raise
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
+            if isinstance(error, TimeoutError) and limit.expired():
+                raise TargetFailure(f"no answer within {self._timeout_s:g} s", passing=True) from error
             passing = isinstance(error, (ConnectionError, TimeoutError))
-            raise TargetFailure(f"{type(error).__name__}: {error}", passing=passing) from error
-        latency_ms = (clock() - began) * 1000
-        response = response_of(value, need_contexts=self._need_contexts)
+            raise TargetFailure(f"{type(error).__name__}: {error}".removesuffix(": "), passing=passing) from error
         return Response(
             output=response.output, contexts=response.contexts, raw=response.raw, latency_ms=round(latency_ms, 3)
         )
@@ -54,42 +58,94 @@ class PythonTarget:
         return await value if inspect.isawaitable(value) else value
 
 
+def _is_cancelled() -> bool:
+    """Whether it is we who are cancelled, rather than the target that gave up by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+#: The folders that `load_callable` has put on the path: their modules may make way for those of another suite.
+_folders: set[str] = set()
+
+
 def load_callable(reference: str, *, base_dir: Path, where: str) -> Callable[..., Any]:
     """The object that `module:callable` names; modules beside the suite file and in the working directory are found.
+
+    Suites in several folders may have modules of the same name: each gets its own.
 
     Raises:
         ConfigError: there is no such module or callable, or importing it fails; with the nearest name.
     """
-    for folder in (str(Path.cwd()), str(base_dir)):
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
+    _look_first_in(base_dir)
     module_name, _, path = reference.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is not None and not module_name.startswith(error.name):
+        missing = error.name or module_name
+        if module_name != missing and not module_name.startswith(f"{missing}."):
             raise ConfigError(
-                f"importing {module_name} fails: no module named {error.name}", where=where, mend="install it"
+                f"importing {module_name} fails: no module named {missing}", where=where, mend="install it"
             ) from error
+        near = difflib.get_close_matches(module_name, [file.stem for file in base_dir.glob("*.py")], n=1)
+        looked = f"looked beside the suite ({base_dir}), in the working directory and among installed packages"
         raise ConfigError(
-            f"no module named {error.name or module_name}",
-            where=where,
-            mend=f"looked beside the suite ({base_dir}), in the working directory and among installed packages",
+            f"no module named {missing}", where=where, mend=f"did you mean {near[0]!r}?" if near else looked
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(
             f"importing {module_name} fails: {type(error).__name__}: {error}", where=where, mend="mend the module"
         ) from error
+    beside = base_dir.joinpath(*module_name.split("."))
+    is_beside = beside.with_suffix(".py").is_file() or (beside / "__init__.py").is_file()
+    if is_beside and _root(found, module_name) != os.path.realpath(base_dir):
+        raise ConfigError(
+            f"{module_name} beside the suite is hidden by {getattr(found, '__file__', None) or 'a built-in module'}",
+            where=where,
+            mend="rename it",
+        )
     for part in path.split("."):
         if not hasattr(found, part):
             names = [name for name in dir(found) if not name.startswith("_")]
             near = difflib.get_close_matches(part, names, n=1)
+            there = [name for name in names if callable(getattr(found, name))][:8]
             raise ConfigError(
                 f"{module_name} has no {part!r}",
                 where=where,
-                mend=f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(names[:8]) or 'nothing'}",
+                mend=f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(there) or 'nothing'}",
             )
         found = getattr(found, part)
     if not callable(found):
         raise ConfigError(f"{reference} is not callable", where=where, mend="name a function")
     return found  # type: ignore[no-any-return]
+
+
+def _look_first_in(base_dir: Path) -> None:
+    """Put the suite's folder first on the path, the working directory second, and let go of namesakes.
+
+    A module of another suite's folder that this folder has too would be taken for it: it leaves `sys.modules`, while
+    functions that were loaded from it go on working.
+    """
+    here = os.path.realpath(base_dir)
+    entries = list(base_dir.iterdir()) if base_dir.is_dir() else []
+    beside = {entry.stem for entry in entries if entry.suffix == ".py" or entry.is_dir()}
+    namesakes = set()
+    for name, module in list(sys.modules.items()):
+        top = name.partition(".")[0]
+        if top in beside and (root := _root(module, name)) != here and root in _folders:
+            namesakes.add(top)
+    for name in [name for name in sys.modules if name.partition(".")[0] in namesakes]:
+        del sys.modules[name]
+    # Folders of other suites stay, behind these: their functions may import more when they are called.
+    folders = list(dict.fromkeys((str(base_dir), str(Path.cwd()))))
+    sys.path[:] = [*folders, *(each for each in sys.path if each not in folders)]
+    _folders.update(map(os.path.realpath, folders))
+    importlib.invalidate_caches()
+
+
+def _root(module: ModuleType, name: str) -> str | None:
+    """The folder that a module was found from: of a.b in /x/a/b.py it is /x; None for one without a file."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return None
+    levels = name.count(".") + (2 if Path(file).stem == "__init__" else 1)
+    return os.path.realpath(os.path.join(file, *[os.pardir] * levels))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -27,22 +29,23 @@ def response_of(value: Any, *, need_contexts: bool = True) -> Response:
     Raises:
         TargetFailure: the shape is none of these; names what came and what would do.
     """
+    if isinstance(value, (Iterator, AsyncIterator)):  # it may be endless
+        raise _unreadable(value, "; make a list of it")
     raw = jsonable(value)
     if isinstance(value, str):
         return Response(output=value, raw=raw)
-    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
-        contexts = contexts_of(value)
-        if contexts is None and need_contexts:
-            raise _unreadable(value)
-        return Response(contexts=contexts, raw=raw)
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and _listed(value[1]) is not None:
+        value = {"output": value[0], "contexts": value[1]}
+    if (listed := _listed(value)) is not None:
+        return Response(contexts=_contexts(listed, need_contexts), raw=raw)
     fields = _fields(value)
     if fields is None:
         if need_contexts:
             raise _unreadable(value)
         return Response(raw=raw)
     output = next((fields[key] for key in OUTPUT_KEYS if isinstance(fields.get(key), str)), None)
-    listed = next((fields[key] for key in CONTEXTS_KEYS if _is_list(fields.get(key))), None)
-    contexts = contexts_of(listed) if listed is not None else None
+    listed = next((found for key in CONTEXTS_KEYS if (found := _listed(fields.get(key))) is not None), None)
+    contexts = _contexts(listed, need_contexts) if listed is not None else None
     if output is None and contexts is None and need_contexts:
         raise _unreadable(value)
     return Response(output=output, contexts=contexts, raw=raw)
@@ -72,14 +75,32 @@ def context_of(value: Any) -> Context | None:
     return Context(
         text,
         id=None if identity is None else str(identity),
-        score=float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+        score=_finite(score),
         metadata=jsonable(metadata) if isinstance(metadata, Mapping) else {},
     )
 
 
 def jsonable(value: Any) -> Any:
-    """`value` as JSON; what JSON has no form for becomes its text."""
-    return to_jsonable_python(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
+    """`value` as JSON: arrays become lists, objects with fields that are known here an object, all else its text."""
+    return to_jsonable_python(value, fallback=_plain, inf_nan_mode="strings", bytes_mode="base64")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, type):
+        return str(value)
+    if hasattr(value, "tolist"):  # numpy's arrays and numbers, and what is like them
+        return value.tolist()
+    return _fields(value) or str(value)
+
+
+def _contexts(values: Sequence[Any], need: bool) -> tuple[Context, ...] | None:
+    contexts = contexts_of(values)
+    if contexts is None and need:
+        number, value = next((n, v) for n, v in enumerate(values, start=1) if context_of(v) is None)
+        raise TargetFailure(
+            f"returned contexts of which number {number} is {_kind(value)}; expected text, or objects with a `text`"
+        )
+    return contexts
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
@@ -89,18 +110,34 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     keys = (*OUTPUT_KEYS, *CONTEXTS_KEYS, *TEXT_KEYS, *ID_KEYS, "score", "metadata")
     found = {key: getattr(value, key) for key in keys if hasattr(value, key)}
-    return found or None
+    return {key: each for key, each in found.items() if not callable(each)} or None
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
+def _listed(value: Any) -> Sequence[Any] | None:
+    """`value` as a sequence, when it is a list of any kind, an array too."""
+    if isinstance(value, (str, bytes, bytearray, memoryview, type)):
+        return None
+    if isinstance(value, Sequence):
+        return value
+    listed = value.tolist() if hasattr(value, "tolist") else None
+    return listed if isinstance(listed, list) else None
 
 
-def _unreadable(value: Any) -> TargetFailure:
+def _finite(value: Any) -> float | None:
+    if not isinstance(value, Real) or isinstance(value, bool):  # Real: numpy's numbers too
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def _kind(value: Any) -> str:
     kind = type(value).__name__
     if isinstance(value, Mapping):
-        kind = f"{kind} with the keys {', '.join(map(str, value))}" if value else f"empty {kind}"
+        return f"{kind} with the keys {', '.join(map(str, value))}" if value else f"empty {kind}"
+    return kind
+
+
+def _unreadable(value: Any, mend: str = "") -> TargetFailure:
     return TargetFailure(
-        f"returned {kind}; expected text, a list of contexts (text, or objects with a `text`), "
-        "or an object with `output` and `contexts`"
+        f"returned {_kind(value)}; expected text, a list of contexts (text, or objects with a `text`), "
+        f"or an object with `output` and `contexts`{mend}"
     )

@@ -7,6 +7,8 @@ exiting; a daemon thread does not.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -32,13 +34,13 @@ async def in_thread(call: Callable[[], T]) -> T:
         failure: BaseException | None = None
         try:
             result = call()
-        except StopIteration as error:  # a future cannot carry it
-            failure = RuntimeError(f"StopIteration: {error}")
+        except (StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError) as error:
+            # A future cannot carry the first, and the others would end the loop or look like a cancellation.
+            failure = RuntimeError(f"{type(error).__name__}: {error}".removesuffix(": "))
         except BaseException as error:  # noqa: BLE001 - handed on to the awaiting side, whole
             failure = error
-        # The loop may be closed already when an abandoned call comes back.
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop is closed already when an abandoned call comes back
             loop.call_soon_threadsafe(settle, result, failure)
 
-    threading.Thread(target=work, daemon=True, name="ragscore-target").start()
+    threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True, name="ragscore-target").start()
     return await future

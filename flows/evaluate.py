@@ -42,8 +42,13 @@ async def evaluate(suite: str, history: str | None = None, trigger: str = "flow"
         RagscoreError: it could not be evaluated; `ragscore resume` does the rest.
     """
     run = await load_dataset(suite, history, trigger)
-    await pipeline.evaluate(run, stages_as_tasks(run))
-    run.history.finish_run(run.run_id, status="complete")
+    try:
+        await pipeline.evaluate(run, stages_as_tasks(run))
+    finally:
+        if opened.get() is None:
+            await run.parts.judging.aclose()
+    if opened.get() is None:  # who opened the run ends it
+        run.history.finish_run(run.run_id, status="complete")
     return run.run_id
 
 
@@ -52,12 +57,13 @@ async def load_dataset(suite: str, history: str | None, trigger: str) -> Run:
     """Read and check the suite and its dataset, and open the run; a retry of the flow finds the same run again."""
     if (run := opened.get()) is not None:
         return run
-    parts = assemble(read_suite(Path(suite)))
-    started = flow_run.scheduled_start_time
+    run_id = new_run_id(at=flow_run.scheduled_start_time, tail=str(flow_run.id)[-6:])
+    parts = assemble(read_suite(Path(suite)), run_id=run_id)
+    await parts.judging.prepare()
     return begin(
         parts,
         History(history_path(Path(history) if history else None)),
-        run_id=new_run_id(at=started, tail=str(flow_run.id)[-6:]),
+        run_id=run_id,
         trigger=trigger,
         engine="prefect",
         flow_run_id=str(flow_run.id),

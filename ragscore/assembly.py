@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ragscore.contexts import Resolver, resolver_for
 from ragscore.datasets import Dataset, read_jsonl
-from ragscore.judges import AskedClaims, ClaimSource, Judge
-from ragscore.judges.offline import OfflineJudge
+from ragscore.judges import ClaimSource, Judge
+from ragscore.judges.setup import JudgeSetup, judge_setup, require_frozen, setup_of
 from ragscore.scorers import ContextPrecision, ContextRecall, Scorer
 from ragscore.scorers.arithmetic import as_fraction
-from ragscore.suite import JudgePart, ScorerPart, Suite
+from ragscore.suite import ScorerPart, Suite
 from ragscore.suite_file import SuiteFile
 from ragscore.targets import PythonTarget, Target
 from ragscore.targets.python import load_callable
@@ -26,9 +26,18 @@ class Parts:
     dataset: Dataset
     target: Target
     resolvers: Mapping[str, Resolver]
-    judge: Judge
-    claims: ClaimSource
+    judging: JudgeSetup
     scorers: tuple[Scorer, ...]
+
+    @property
+    def judge(self) -> Judge:
+        """Who decides."""
+        return self.judging.judge
+
+    @property
+    def claims(self) -> ClaimSource:
+        """Where the claims of references come from."""
+        return self.judging.claims
 
     @property
     def suite(self) -> Suite:
@@ -36,12 +45,13 @@ class Parts:
         return self.file.suite
 
 
-def assemble(file: SuiteFile, *, judge: Judge | None = None) -> Parts:
-    """Build the parts of a suite.
+def assemble(file: SuiteFile, *, judge: Judge | None = None, run_id: str = "") -> Parts:
+    """Build the parts of a suite. Close them with `await parts.judging.aclose()`.
 
     Args:
         file: The suite as read.
         judge: Takes the place of the suite's judge (tests, embedding).
+        run_id: The run that these parts are for; a suite that judges afresh remembers its judgements under it.
 
     Raises:
         ConfigError: a file, a line of the dataset, a callable or an expression is wrong.
@@ -57,21 +67,25 @@ def assemble(file: SuiteFile, *, judge: Judge | None = None) -> Parts:
     }
     target = _target(file, needs_contexts=any(each.source == "response" for each in resolvers.values()))
     dataset = read_jsonl(_path(file, suite.dataset.path), name=suite.dataset.path)
-    judge = judge or judge_of(suite.judge)
+    if judge is not None:
+        judging = setup_of(judge)
+    else:
+        judging = judge_setup(
+            suite.judge,
+            dataset=_path(file, suite.dataset.path),
+            frozen=suite.frozen_claims,
+            salt=run_id if suite.judge.fresh else "",
+        )
+    if suite.frozen_claims:
+        require_frozen(judging.claims, dataset.items)
     return Parts(
         file=file,
         dataset=dataset,
         target=target,
         resolvers=resolvers,
-        judge=judge,
-        claims=AskedClaims(judge),
+        judging=judging,
         scorers=tuple(scorer_of(part, suite) for part in suite.scorers),
     )
-
-
-def judge_of(part: JudgePart) -> Judge:
-    """The judge that a suite names."""
-    return OfflineJudge()
 
 
 def scorer_of(part: ScorerPart, suite: Suite) -> Scorer:

@@ -134,6 +134,7 @@ def begin(
         version=suite.target.version,
         target=suite.target.described,
         judge=parts.judge.name,
+        judge_params=parts.judging.params,
         scorers=tuple(part.model_dump(mode="json", exclude_none=True) for part in suite.scorers),
         missing_reference=suite.missing_reference,
         duplicates=suite.duplicates,
@@ -147,50 +148,66 @@ def begin(
         pid=os.getpid(),
     )
     if not history.start_run(row):  # a flow that is tried again finds its own run
-        return take_up(history, run_id, observer=observer, parts=parts)
+        return take_up(history, history.run(run_id), parts, observer=observer)
     run = Run(run_id, parts, history, observer=observer or Silent())
     run.pending = pending(parts.dataset.items, {}, run)
     return run
 
 
-def take_up(history: History, ref: str, *, observer: Observer | None = None, parts: Parts | None = None) -> Run:
-    """Open a run again: what is missing is pending, and what failed is tried once more.
-
-    Args:
-        history: Where the run is.
-        ref: The run's id, a unique beginning of it, or `last`.
-        observer: Is told how it gets on.
-        parts: The parts, where they are assembled already.
+def parts_of(row: RunRow) -> Parts:
+    """The parts of a run that is in the history, from the suite as it was written there.
 
     Raises:
-        UsageError: there is no such run, or a living process is writing it.
-        ConfigError: the suite or dataset is not what the run began with.
+        ConfigError: a file that the suite names is not there any more, or is wrong now.
     """
-    row = history.run(ref)
+    file = check_suite(
+        row.suite_doc,
+        path=Path(row.suite_path) if row.suite_path else None,
+        base_dir=Path(row.base_dir or ""),
+    )
+    return assemble(file, run_id=row.run_id)
+
+
+def may_be_taken_up(row: RunRow) -> None:
+    """Make sure that nobody is writing a run.
+
+    Raises:
+        UsageError: a living process of this host is.
+    """
     if row.status == "running" and row.pid != os.getpid() and _is_alive(row.pid, row.host):
         raise UsageError(
             f"run {row.run_id} is still being written by process {row.pid}",
             mend="wait for it, or end that process",
         )
-    parts = parts or assemble(
-        check_suite(
-            row.suite_doc,
-            path=Path(row.suite_path) if row.suite_path else None,
-            base_dir=Path(row.base_dir or ""),
-        )
-    )
+
+
+def take_up(history: History, row: RunRow, parts: Parts, *, observer: Observer | None = None) -> Run:
+    """Open a run again: what is missing is pending, and what failed is tried once more.
+
+    Args:
+        history: Where the run is.
+        row: The run.
+        parts: Its parts (`parts_of`), prepared.
+        observer: Is told how it gets on.
+
+    Raises:
+        UsageError: a living process is writing it.
+        ConfigError: the dataset, version or judge is not what the run began with.
+    """
+    may_be_taken_up(row)
     for what, was, now in (
         ("the dataset", row.dataset_hash, parts.dataset.hash),
         ("the version", row.version, parts.suite.target.version),
         ("the judge", row.judge, parts.judge.name),
+        ("what the judge depends on", row.judge_params, parts.judging.params),
     ):
         if was != now:
             raise ConfigError(
                 f"{what} is not what run {row.run_id} began with ({was}, now {now})",
                 mend="start a new run with `ragscore run`",
             )
-    history.reopen_run(row.run_id)
-    run = Run(row.run_id, parts, history, attempt=row.attempt + 1, observer=observer or Silent())
+    row = history.reopen_run(row.run_id)
+    run = Run(row.run_id, parts, history, attempt=row.attempt, observer=observer or Silent())
     scored = history.scored(row.run_id, [item.id for item in parts.dataset.items])
     run.pending = pending(parts.dataset.items, scored, run)
     return run

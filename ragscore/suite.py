@@ -132,6 +132,7 @@ class JudgePart(_Part):
     budget_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Stop cleanly when spent.")
     budget_tokens: int | None = Field(default=None, gt=0, description="Stop cleanly when used.")
     price: PricePart | None = None
+    fresh: bool = Field(default=False, description="Judge again in each run instead of remembering; claims stay.")
     max_tokens: int = Field(default=2048, ge=16, description="Room for one reply; grows when a reply is cut off.")
     max_contexts_per_call: int | None = Field(default=None, ge=1, description="Split longer lists of contexts.")
     evidence: Literal["flag", "require", "off"] = Field(
@@ -207,6 +208,9 @@ class Suite(_Part):
     )
     duplicates: Duplicates = Field(
         default="count", description="Whether a repeated context counts at each of its ranks, or once."
+    )
+    frozen_claims: bool = Field(
+        default=False, description="Extract no claims: a reference without frozen claims is an error (for CI)."
     )
     batch_size: int = Field(default=25, ge=1, le=10_000, description="Items per batch.")
     retries: int = Field(default=4, ge=0, le=20, description="How often a stage is tried again after a passing fault.")

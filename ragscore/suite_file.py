@@ -46,6 +46,23 @@ class SuiteFile:
         """File, line and field of a place in the suite, for messages."""
         return _where(str(self.path) if self.path is not None else "suite", at, self.lines)
 
+    def changed(self, **changes: Any) -> SuiteFile:
+        """The suite with top-level keys of its document replaced (`judge__fresh=True` for a key of a part).
+
+        Raises:
+            SuiteError: it is no suite then.
+        """
+        document = dict(self.document)
+        for name, value in changes.items():
+            part, _, key = name.partition("__")
+            if key:
+                whole = document.get(part, {})
+                bare = {"judge": "model"}.get(part, "path")
+                document[part] = {**({bare: whole} if isinstance(whole, str) else whole), key: value}
+            else:
+                document[part] = value
+        return check_suite(document, path=self.path, base_dir=self.base_dir, lines=self.lines)
+
 
 def read_suite(path: Path, *, environment: Mapping[str, str] | None = None) -> SuiteFile:
     """Read and check a suite file.

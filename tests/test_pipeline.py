@@ -13,7 +13,7 @@ from ragscore.engine import evaluate_locally
 from ragscore.history import Audit, History
 from ragscore.items import Status
 from ragscore.pipeline import MOST_BATCHES, batches
-from ragscore.runs import Run, begin, take_up
+from ragscore.runs import Run, begin, parts_of, take_up
 from ragscore.suite_file import read_suite
 from tests.workspace import Workspace, items, numbered_items
 
@@ -174,7 +174,8 @@ def test_resume_tries_again_only_what_failed_and_the_views_show_the_latest(works
     run = opened(workspace)
     carried_out(run)
     workspace.order()
-    again = take_up(run.history, run.run_id)
+    row = run.history.run(run.run_id)
+    again = take_up(run.history, row, parts_of(row))
     assert [record.item.id for record in again.pending] == ["tea"]
     assert carried_out(again).ok
     assert workspace.calls()[4:] == ["What about tea?"]

@@ -55,6 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         code = 0
+    except Exception as error:  # noqa: BLE001 - the end of the process: a fault of ours must not exit as "gate failed"
+        if debug:
+            raise
+        _complain(f"{type(error).__name__}: {error}", hint="this is a fault of ragscore; `--debug` shows where")
+        code = 3
     sys.exit(code if isinstance(code, int) else 0)
 
 

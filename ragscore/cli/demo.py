@@ -11,7 +11,7 @@ def demo(*, engine: Engine = "auto", history: HistoryFile = None) -> int:
     The corpus is Python's own language reference, the retriever is BM25, and version v2 has a fault. Needs no
     network and no key.
     """
-    from ragscore.assembly import assemble
+    from ragscore.assembly import Parts, assemble
     from ragscore.cli.execution import execute, exit_code
     from ragscore.demo.suite import VERSIONS, demo_suite
     from ragscore.flows.engine import choose
@@ -30,10 +30,10 @@ def demo(*, engine: Engine = "auto", history: HistoryFile = None) -> int:
     for version in VERSIONS:
         parts = assemble(demo_suite(version))
 
-        def opened(observer: Observer, parts=parts) -> Run:  # type: ignore[no-untyped-def]
+        def opened(observer: Observer, parts: Parts = parts) -> Run:
             return begin(parts, store, trigger="demo", engine=chosen.name, observer=observer)
 
-        row = execute(opened, chosen)
+        row = execute(parts, opened, chosen)
         summary = summary_of(store, row)
         print_summary(summary, out, footer=False)
         codes.append(exit_code(summary))

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 
+from ragscore.assembly import Parts
 from ragscore.cli.progress import Progress
 from ragscore.errors import RagscoreError
 from ragscore.flows.engine import Engine
@@ -18,35 +19,46 @@ from ragscore.report.terminal import console, print_summary
 from ragscore.runs import Observer, Run
 
 
-def execute(open_run: Callable[[Observer], Run], engine: Engine, *, json: bool = False) -> RunRow:
+def execute(parts: Parts, open_run: Callable[[Observer], Run], engine: Engine) -> RunRow:
     """Open a run, carry it out, and write down how it ended.
 
     Args:
+        parts: What the run is made of; prepared before the run is opened and closed at the end.
         open_run: Opens the run in the history, given who is told of its progress.
         engine: What carries it out.
-        json: Whether standard output is for JSON only.
 
     Returns:
         The run's row as it ended.
 
     Raises:
-        RagscoreError: the run could not be opened, or could not go on; the row then says so too.
+        RagscoreError: the judge or the history cannot be used, and nothing was begun; or the run could not go on, and
+            its row says so too.
     """
     with Progress() as progress:
+        return asyncio.run(_executed(parts, open_run, engine, progress))
+
+
+async def _executed(parts: Parts, open_run: Callable[[Observer], Run], engine: Engine, progress: Progress) -> RunRow:
+    try:
+        await parts.judging.prepare()
         run = open_run(progress)
-        suite = run.parts.suite
-        progress.begin(run, f"{suite.target.retriever} {suite.target.version}")
-        progress.note(f"engine: {engine.said} · judge: {run.parts.judge.name} · run {run.run_id}")
+        target = parts.suite.target
+        progress.begin(run, f"{target.retriever} {target.version}")
+        progress.note(f"engine: {engine.said} · judge: {parts.judge.name} · run {run.run_id}")
         try:
-            asyncio.run(_carried_out(run, engine))
+            await _carried_out(run, engine)
         except RagscoreError as error:
             run.history.finish_run(run.run_id, status="failed", error=str(error))
             progress.note(f"`ragscore resume {run.run_id}` does the rest")
             raise
         except (KeyboardInterrupt, asyncio.CancelledError):
             run.stop()
+        for note in parts.judging.notes:
+            progress.note(note)
         run.history.finish_run(run.run_id, status="cancelled" if run.stopping else "complete")
-    return run.history.run(run.run_id)
+        return run.history.run(run.run_id)
+    finally:
+        await parts.judging.aclose()
 
 
 def report(history: History, row: RunRow, *, json: bool = False) -> int:

@@ -17,9 +17,12 @@ def resume(run: str = "last", /, *, engine: Engine = "auto", history: HistoryFil
     from ragscore.flows.engine import choose
     from ragscore.history import History
     from ragscore.home import history_path
-    from ragscore.runs import take_up
+    from ragscore.runs import may_be_taken_up, parts_of, take_up
 
     store = History(history_path(history))
+    row = store.run(run)
+    may_be_taken_up(row)
+    parts = parts_of(row)
     chosen = choose(engine)
-    ended = execute(lambda observer: take_up(store, run, observer=observer), chosen, json=json)
+    ended = execute(parts, lambda observer: take_up(store, row, parts, observer=observer), chosen)
     return report(store, ended, json=json)

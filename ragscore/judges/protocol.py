@@ -29,7 +29,6 @@ class Judge(Protocol):
         ...
 
 
-@runtime_checkable
 class PreparedJudge(Judge, Protocol):
     """A judge that must be made ready once before the first task, and whose answers may be remembered."""
 

@@ -116,7 +116,8 @@ async def test_a_second_time_it_costs_nothing_and_says_the_same(task: Task, stor
 async def test_it_is_a_prepared_judge_and_follows_what_preparing_learns(store: JudgementStore) -> None:
     inner = CountingJudge()
     judge = RememberingJudge(inner, store)
-    assert isinstance(judge, PreparedJudge)
+    prepared: PreparedJudge = judge
+    assert prepared is judge
     before = judge.keys(RATE)
     await judge.prepare()
     assert judge.name == "counting"

@@ -31,7 +31,8 @@ def test_it_answers_from_tables() -> None:
     assert verdicts(ask(judge, ATTRIBUTE)) == {"c1": True, "c2": False}
     assert verdicts(ask(judge, RATE)) == {"p1": True, "p2": False}
     assert judge.asked == {"extract_claims": 2, "attribute_claims": 1, "rate_contexts": 1}
-    assert isinstance(judge, PreparedJudge)
+    prepared: PreparedJudge = judge
+    assert prepared is judge
 
 
 def test_it_answers_from_functions() -> None:

@@ -216,7 +216,8 @@ async def test_prepare_is_one_small_call_and_none_when_learnt(judging: Make, ser
     assert server.stats()["requests"] == 1
     await judging(learnt=learnt, temperature=1.0).prepare()  # other parameters may be refused
     assert server.stats()["requests"] == 2
-    assert isinstance(judge, PreparedJudge)
+    prepared: PreparedJudge = judge
+    assert prepared is judge
 
 
 async def test_what_is_learnt_after_the_probe_does_not_change_the_identity(

@@ -1,0 +1,117 @@
+"""The judge of a suite with its memory, evidence policy and claims around it, from first task to last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragscore.home import home
+from ragscore.items import Item
+from ragscore.judges.claims import AskedClaims, ClaimSource
+from ragscore.judges.frozen_claims import FrozenClaims, beside, place
+from ragscore.judges.judgement_store import JudgementStore
+from ragscore.judges.llm.judge import LLMJudge, llm_judge
+from ragscore.judges.llm.quotes import with_evidence_policy
+from ragscore.judges.memory import RememberingJudge
+from ragscore.judges.offline import OfflineJudge
+from ragscore.judges.protocol import Judge, PreparedJudge
+from ragscore.suite import JudgePart
+
+
+@dataclass(frozen=True)
+class JudgeSetup:
+    """A judge ready to be prepared.
+
+    Attributes:
+        judge: Who is asked, through memory and evidence policy.
+        claims: Where the claims of references come from.
+        prepared: The same judge where it must be made ready; None for judges that are.
+        model: The judge that asks a model, inside the others; None for judges without one.
+        memory: What is remembered between runs; None for judges that cost nothing.
+    """
+
+    judge: Judge
+    claims: ClaimSource
+    prepared: PreparedJudge | None = None
+    model: LLMJudge | None = None
+    memory: JudgementStore | None = None
+
+    async def prepare(self) -> None:
+        """Check key, model and address, and learn the effective parameters, before anything is asked.
+
+        Raises:
+            JudgeRefused: the judge will not work for us.
+            JudgeUnavailable: it does not answer.
+        """
+        if self.prepared is not None:
+            await self.prepared.prepare()
+
+    async def aclose(self) -> None:
+        """Close connections and files."""
+        if self.model is not None:
+            await self.model.aclose()
+        if self.memory is not None:
+            self.memory.close()
+
+    @property
+    def params(self) -> str:
+        """JSON of what the judge's answers depend on besides its name; known after `prepare`."""
+        return self.prepared.identity if self.prepared is not None else "{}"
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a user should know about the memory, one line each."""
+        return self.memory.notes if self.memory is not None else ()
+
+
+def judge_setup(
+    part: JudgePart,
+    *,
+    dataset: Path,
+    frozen: bool = False,
+    salt: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> JudgeSetup:
+    """The judge that a suite names. Nothing is sent before `prepare`.
+
+    Args:
+        part: The suite's `judge`.
+        dataset: The dataset's file, beside which claims are frozen.
+        frozen: Extract no claims; what is missing is an error.
+        salt: Judge again under this name, and remember that apart (`--fresh`: the run's id).
+        environment: Where keys are looked up; the process's own when left out.
+
+    Raises:
+        ConfigError: a key's variable is not set, a parameter is reserved, or a budget in dollars has no price.
+        DatasetError: the claims file cannot be read or understood.
+    """
+    where = place(dataset, home())
+    if part.model == "offline":
+        # Its claims are deterministic and free: nothing is written that a better judge would then be held to.
+        offline = OfflineJudge()
+        return JudgeSetup(offline, FrozenClaims(offline, where, committed=beside(dataset), frozen=frozen, freeze=False))
+    given = os.environ if environment is None else environment
+    llm_judge(part, environment=given)  # what is wrong with the declaration is said before a file is made
+    memory = JudgementStore(home() / "judgements.sqlite")
+    model = llm_judge(part, environment=given, learnt=memory)
+    remembering = RememberingJudge(model, memory, salt=salt)
+    judge = with_evidence_policy(remembering, part.evidence)
+    claims = FrozenClaims(judge, where, committed=beside(dataset), frozen=frozen)
+    return JudgeSetup(judge, claims, judge, model, memory)
+
+
+def setup_of(judge: Judge) -> JudgeSetup:
+    """A judge that was made elsewhere, with claims asked of it and nothing remembered."""
+    return JudgeSetup(judge, AskedClaims(judge))
+
+
+def require_frozen(claims: ClaimSource, items: Sequence[Item]) -> None:
+    """Make sure that no claims have to be extracted.
+
+    Raises:
+        DatasetError: items have no frozen claims; names the first ones.
+    """
+    if isinstance(claims, FrozenClaims):
+        claims.require(items)

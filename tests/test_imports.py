@@ -22,9 +22,10 @@ LAYERS = [
     {"runs"},
     {"assembly"},
     {"suite_file"},
+    {"suite_faults"},
     {"datasets", "targets", "contexts", "judges", "scorers", "history", "gate", "stats"},
-    {"suite", "home"},
-    {"items", "errors"},
+    {"suite", "home", "suite_yaml"},
+    {"items", "errors", "expressions"},
 ]
 #: Which part may import a library that costs time or belongs to one place.
 ROOMS = {

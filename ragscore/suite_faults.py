@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Mapping, Sequence
 from types import UnionType
@@ -10,7 +11,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from ragscore.errors import ConfigError, SuiteError
-from ragscore.suite import Suite
+from ragscore.suite import GatePart, ScorerGatePart, SlicesPart, Suite
 from ragscore.suite_yaml import At, Places, described, place_of
 
 
@@ -26,6 +27,35 @@ class SuiteErrors(SuiteError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (SuiteErrors, (self.faults,))
+
+
+class SuiteFault(SuiteError):
+    """One fault of a suite and the keys that lead to it, from the top of the document down."""
+
+    def __init__(self, what: str, *, where: str | None = None, mend: str | None = None, at: At = ()) -> None:
+        super().__init__(what, where=where, mend=mend)
+        self.at = at
+
+
+def without(document: Mapping[str, Any], faults: Sequence[ConfigError]) -> dict[str, Any]:
+    """The document without what is at fault, so that the rest of it can be checked all the same."""
+    rest: dict[str, Any] = copy.deepcopy(dict(document))
+    # From the end of a list to its beginning, so that the places of the others stay.
+    for at in sorted(
+        {fault.at for fault in faults if isinstance(fault, SuiteFault) and fault.at}, key=str, reverse=True
+    ):
+        holder: Any = rest
+        for part in at[:-1]:
+            within = isinstance(holder, Mapping) or (isinstance(holder, list) and isinstance(part, int))
+            try:
+                holder = holder[part] if within else None
+            except (KeyError, IndexError):
+                holder = None
+        if isinstance(holder, dict):
+            holder.pop(at[-1], None)
+        elif isinstance(holder, list) and isinstance(at[-1], int) and at[-1] < len(holder):
+            holder.pop(at[-1])
+    return rest
 
 
 def together(faults: Sequence[ConfigError]) -> ConfigError:
@@ -74,7 +104,7 @@ def _fault(at: At, detail: Any, file: str, places: Places) -> SuiteError:
         message, mend = f"{_shown(given)} is out of range", f"write a number {limit}"
     elif kind.startswith("bool_"):
         message, mend = f"{_shown(given)} is not true or false", "write true"
-    return SuiteError(message, where=described(file, at, places), mend=mend)
+    return SuiteFault(message, where=described(file, at, places), mend=mend, at=at)
 
 
 def _nearest(given: str, choices: list[str], otherwise: str) -> str:
@@ -121,6 +151,8 @@ def _fields_at(at: At) -> list[str]:
             return []
         if isinstance(part, str) and part in model.model_fields:
             model = _model_of(model.model_fields[part].annotation)
+        elif model in (GatePart, SlicesPart):  # the name of a scorer
+            model = ScorerGatePart
     return sorted(model.model_fields) if model is not None else []
 
 

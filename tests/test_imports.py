@@ -18,7 +18,7 @@ LAYERS = [
     {"cli"},
     {"flows"},
     {"report", "demo"},
-    {"engine", "pipeline"},
+    {"engine", "pipeline", "forecast"},
     {"runs"},
     {"assembly"},
     {"suite_file"},

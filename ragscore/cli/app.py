@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from ragscore.cli.demo import demo
+from ragscore.cli.init import init
+from ragscore.cli.plan import plan
 from ragscore.cli.resume import resume
 from ragscore.cli.run import run
 from ragscore.cli.runs import runs
+from ragscore.cli.schema import schema
 from ragscore.cli.show import show
 from ragscore.cli.sql import sql
+from ragscore.cli.validate import validate
 from ragscore.errors import RagscoreError
 
 
@@ -30,7 +34,7 @@ app = App(
     version_flags=["--version"],
     help_epilogue="Exit codes: 0 pass, 1 gate failed, 2 usage or config, 3 could not evaluate, 4 inconclusive.",
 )
-for command in (demo, run, resume, runs, show, sql):
+for command in (demo, init, validate, plan, run, resume, runs, show, sql, schema):
     app.command(command)
 
 
@@ -55,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         code = 0
-    except Exception as error:  # noqa: BLE001 - the end of the process: a fault of ours must not exit as "gate failed"
+    except Exception as error:
         if debug:
             raise
         _complain(f"{type(error).__name__}: {error}", hint="this is a fault of ragscore; `--debug` shows where")

@@ -5,18 +5,84 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json as json_
+import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from ragscore.assembly import Parts
+from ragscore.assembly import Parts, assemble
 from ragscore.cli.progress import Progress
 from ragscore.errors import RagscoreError
 from ragscore.flows.engine import Engine
 from ragscore.history import History, RunRow
+from ragscore.report.comparison import Comparison, compare_runs
+from ragscore.report.layout import console
 from ragscore.report.summary import RunSummary, summary_of
-from ragscore.report.terminal import console, print_summary
-from ragscore.runs import Observer, Run
+from ragscore.report.terminal import print_comparison, print_summary
+from ragscore.runs import Observer, Run, begin, new_run_id
+from ragscore.suite_file import SuiteFile
+
+
+def run_suites(
+    files: Sequence[SuiteFile],
+    choose: Callable[[], Engine],
+    history: History,
+    *,
+    trigger: str = "cli",
+    json: bool = False,
+) -> int:
+    """Run suites one after another, print each summary, and compare every later one with the first.
+
+    Args:
+        files: The suites; all are assembled, so that what is wrong is found, before the first one runs.
+        choose: Chooses the engine, once everything is found to be right.
+        history: Where the runs go.
+        trigger: What started them, for the history.
+        json: Print JSON: one object, or a list where there are several suites.
+
+    Returns:
+        The highest of their exit codes.
+    """
+    ids = [new_run_id() for _ in files]
+    assembled = [assemble(file, run_id=run_id) for file, run_id in zip(files, ids, strict=True)]
+    engine = choose()
+    ended: list[RunRow] = []
+    codes: list[int] = []
+    shown: list[dict[str, Any]] = []
+    for parts, run_id in zip(assembled, ids, strict=True):
+
+        def opened(observer: Observer, parts: Parts = parts, run_id: str = run_id) -> Run:
+            return begin(parts, history, run_id=run_id, trigger=trigger, engine=engine.name, observer=observer)
+
+        row = execute(parts, opened, engine)
+        summary = summary_of(history, row)
+        shown.append(summary.as_dict())
+        if not json:
+            print_summary(summary, console(), footer=len(files) == 1)
+        codes.append(exit_code(summary))
+        ended.append(row)
+        if row.status != "complete":
+            break
+    if json:
+        _write_json(shown[0] if len(files) == 1 else shown)
+    elif len(ended) > 1:
+        comparisons = [compare_runs(history, ended[0], later) for later in ended[1:]]
+        for comparison in comparisons:
+            print_comparison(comparison, console())
+        _print_next(comparisons[-1], history)
+    return max(codes)
+
+
+def _print_next(comparison: Comparison, history: History) -> None:
+    worse = [pair for each in comparison.scorers for pair in each.worse]
+    item = worse[0].after.item_id if worse else "ID"
+    sys.stdout.write(
+        "\nWhere to look next:\n"
+        f"  ragscore show {comparison.after.run_id} --item {shlex.quote(item)}\n"
+        '  ragscore sql "select retriever, version, scorer, mean, n from score_history order by 1,2,3"\n'
+        f"Every verdict is kept in {history.path}.\n"
+    )
 
 
 def execute(parts: Parts, open_run: Callable[[Observer], Run], engine: Engine) -> RunRow:
@@ -65,10 +131,14 @@ def report(history: History, row: RunRow, *, json: bool = False) -> int:
     """Print the summary of a run that ended, and give its exit code (DESIGN §7)."""
     summary = summary_of(history, row)
     if json:
-        sys.stdout.write(json_.dumps(summary.as_dict(), ensure_ascii=False, indent=2) + "\n")
+        _write_json(summary.as_dict())
     else:
         print_summary(summary, console())
     return exit_code(summary)
+
+
+def _write_json(value: Any) -> None:
+    sys.stdout.write(json_.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
 def exit_code(summary: RunSummary) -> int:

@@ -25,32 +25,21 @@ def run(
     Parameters
     ----------
     suite
-        The suite file (YAML).
+        The suite file (YAML). With several `targets` it is one run each, then the comparison with the first.
     fresh
         Judge again instead of remembering (a resume of this run does remember); frozen claims stay.
     frozen
         Extract no claims: a reference without frozen claims is an error. For CI.
     """
-    from ragscore.assembly import assemble
-    from ragscore.cli.execution import execute, report
+    from ragscore.cli.execution import run_suites
     from ragscore.flows.engine import choose
     from ragscore.history import History
     from ragscore.home import history_path
-    from ragscore.runs import begin, new_run_id
-    from ragscore.suite_file import read_suite
+    from ragscore.suite_file import read_suites
 
-    file = read_suite(suite)
+    files = read_suites(suite)
     if fresh:
-        file = file.changed(judge__fresh=True)
+        files = [file.changed(judge__fresh=True) for file in files]
     if frozen:
-        file = file.changed(frozen_claims=True)
-    run_id = new_run_id()
-    parts = assemble(file, run_id=run_id)
-    chosen = choose(engine)
-    store = History(history_path(history))
-    ended = execute(
-        parts,
-        lambda observer: begin(parts, store, run_id=run_id, engine=chosen.name, observer=observer),
-        chosen,
-    )
-    return report(store, ended, json=json)
+        files = [file.changed(frozen_claims=True) for file in files]
+    return run_suites(files, lambda: choose(engine), History(history_path(history)), json=json)

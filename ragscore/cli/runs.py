@@ -20,7 +20,8 @@ def runs(*, suite: str | None = None, limit: int = 20, history: HistoryFile = No
     """
     from ragscore.history import History
     from ragscore.home import history_path
-    from ragscore.report.terminal import console, print_runs
+    from ragscore.report.layout import console
+    from ragscore.report.terminal import print_runs
 
     rows = History(history_path(history)).runs(limit=limit, suite=suite)
     if json:

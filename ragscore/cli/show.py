@@ -23,8 +23,9 @@ def show(run: str = "last", /, *, item: str | None = None, history: HistoryFile 
     """
     from ragscore.history import History, item_detail
     from ragscore.home import history_path
+    from ragscore.report.layout import console
     from ragscore.report.summary import summary_of
-    from ragscore.report.terminal import console, print_item, print_summary
+    from ragscore.report.terminal import print_item, print_summary
 
     store = History(history_path(history))
     row = store.run(run)

@@ -33,7 +33,7 @@ def _print_table(columns: tuple[str, ...], types: tuple[str, ...], rows: list[tu
     from rich.table import Table
     from rich.text import Text
 
-    from ragscore.report.terminal import console
+    from ragscore.report.layout import console
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column, kind in zip(columns, types, strict=True):

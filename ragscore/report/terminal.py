@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.style import Style
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ragscore.forecast import Forecast
 from ragscore.history import ItemDetail, RunRow, ScorerSummary
 from ragscore.items import Context, Finding, Score, Status
 from ragscore.report.comparison import Comparison, ScorerComparison
+from ragscore.report.layout import (
+    Words,
+    add_row,
+    heading,
+    indented,
+    labelled,
+    print_bare,
+    print_table,
+    table_of,
+)
 from ragscore.report.summary import RunSummary, WorstItem, coverage_shown, mean_shown
 from ragscore.scorers import rounded
 from ragscore.scorers.arithmetic import as_fraction
@@ -29,32 +37,11 @@ MOST_CLAIMS = 3
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-class Words(Text):
-    """Text from anywhere: no markup, and control characters are shown, as ␛, instead of sent to the terminal."""
-
-    def __init__(self, text: str = "", style: str | Style = "") -> None:
-        super().__init__(visible(text), style=style)
-
-    def append(self, text: Text | str, style: str | Style | None = None) -> Words:
-        super().append(visible(text) if isinstance(text, str) else text, style)
-        return self
-
-
-def visible(text: str) -> str:
-    """`text` with every control character but tab and newline replaced by its picture."""
-    return CONTROL.sub(lambda found: chr(0x2400 + ord(found[0])) if ord(found[0]) < 32 else "\ufffd", text)
-
-
-def console() -> Console:
-    """A console on standard output: as wide as the terminal, plain when piped."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
-
-
 def print_summary(summary: RunSummary, out: Console, *, footer: bool = True) -> None:
     """The summary of one run: the table, what is wrong, advice, worst items, and where to look next."""
     run = summary.run
-    _heading(out, f"{run.retriever} {run.version}", f"run {run.run_id} · {run.items} items · judge: {run.judge}")
-    _print(out, _scorer_table(summary.scorers))
+    heading(out, f"{run.retriever} {run.version}", f"run {run.run_id} · {run.items} items · judge: {run.judge}")
+    print_table(out, _scorer_table(summary.scorers))
     for note in _notes(summary):
         out.print(Words(note, style="dim"), soft_wrap=True)
     for fault in summary.faults:
@@ -79,13 +66,15 @@ def print_summary(summary: RunSummary, out: Console, *, footer: bool = True) -> 
 def print_comparison(comparison: Comparison, out: Console, *, most: int = 5) -> None:
     """What changed from one run to the other: means over the pairs, items, facts."""
     before, after = comparison.before, comparison.after
-    _heading(out, f"{before.version} → {after.version}", f"{after.retriever}, item by item")
-    table = _table("scorer", "items", before.version or "before", after.version or "after", "change", "worse", "better")
+    heading(out, f"{before.version} → {after.version}", f"{after.retriever}, item by item")
+    table = table_of(
+        "scorer", "items", before.version or "before", after.version or "after", "change", "worse", "better"
+    )
     for column in table.columns[1:]:
         column.justify = "right"
     for each in comparison.scorers:
-        _add_row(table, *_comparison_row(each))
-    _print(out, table)
+        add_row(table, *_comparison_row(each))
+    print_table(out, table)
     for each in comparison.scorers:
         if each.one_sided:
             out.print(
@@ -103,14 +92,14 @@ def print_comparison(comparison: Comparison, out: Console, *, most: int = 5) -> 
 def print_item(detail: ItemDetail, out: Console) -> None:
     """One item of a run: question, reference, and per scorer each claim or context with its verdict and why."""
     item = detail.item
-    _heading(out, item.id, f"run {detail.run.run_id} · {detail.run.retriever} {detail.run.version}")
-    _labelled(out, "question", item.input)
+    heading(out, item.id, f"run {detail.run.run_id} · {detail.run.retriever} {detail.run.version}")
+    labelled(out, "question", item.input)
     if item.reference:
-        _labelled(out, "reference", item.reference)
+        labelled(out, "reference", item.reference)
     if detail.response.output:
-        _labelled(out, "output", detail.response.output)
+        labelled(out, "output", detail.response.output)
     if detail.response.error:
-        _labelled(out, "target", f"failed: {detail.response.error}")
+        labelled(out, "target", f"failed: {detail.response.error}")
     for score in detail.scores:
         out.print()
         out.print(_score_line(score), soft_wrap=True)
@@ -118,57 +107,54 @@ def print_item(detail: ItemDetail, out: Console) -> None:
         for finding in score.findings:
             _print_finding(finding, contexts.contexts if contexts is not None else (), out)
         if not score.findings and score.status is not Status.OK:
-            _indented(out, score.reason, 2)
+            indented(out, score.reason, 2)
     for name, contexts in detail.context_sets.items():
         out.print()
         out.print(Words(f"contexts ({name})", style="bold"))
         if contexts.error:
-            _indented(out, contexts.error, 2)
+            indented(out, contexts.error, 2)
         for rank, context in enumerate(contexts.contexts, start=1):
-            _indented(out, _context_line(rank, context), 2, style="dim")
+            indented(out, _context_line(rank, context), 2, style="dim")
+
+
+def print_forecast(title: str, judge: str, expected: Forecast, out: Console) -> None:
+    """What a run will take: calls, tokens and cost per scorer, time, and what that rests on."""
+    heading(out, title, f"{expected.items} items · judge: {judge}")
+    if expected.shares:
+        table = table_of("", "calls", "prompt tokens", "completion tokens", "cost")
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for share in expected.shares:
+            cells = [f"{share.calls:,}", f"{share.prompt_tokens:,}", f"{share.completion_tokens:,}"]
+            add_row(table, share.what, *cells, _cost(share.cost_usd))
+        totals = [sum(share.prompt_tokens for share in expected.shares)]
+        totals.append(sum(share.completion_tokens for share in expected.shares))
+        add_row(table, "first run", f"{expected.calls:,}", *(f"{n:,}" for n in totals), _cost(expected.cost_usd))
+        add_row(table, "re-run, same retrieval", str(expected.remembered_calls), "0", "0", _cost(0.0))
+        print_table(out, table)
+        minutes, seconds = divmod(round(expected.seconds), 60)
+        out.print(Words(f"time: about {minutes} min {seconds} s at this concurrency and these rates"), soft_wrap=True)
+    for line in expected.assumed:
+        out.print(Words(f"estimated from: {line}", style="dim"), soft_wrap=True)
+
+
+def _cost(usd: float | None) -> str:
+    return "unknown" if usd is None else f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}"
 
 
 def print_runs(runs: Sequence[RunRow], out: Console) -> None:
     """A list of runs, newest first."""
-    table = _table("run", "suite", "retriever", "version", "items", "judge", "status")
+    table = table_of("run", "suite", "retriever", "version", "items", "judge", "status")
     table.columns[4].justify = "right"
     for run in runs:
-        _add_row(
+        add_row(
             table, run.run_id, run.suite, run.retriever or "", run.version or "", str(run.items), run.judge, run.status
         )
-    _print(out, table)
-
-
-def _heading(out: Console, title: str, subtitle: str) -> None:
-    out.print()
-    out.print(Words(title, style="bold").append(f"  {subtitle}", style="not bold dim"), soft_wrap=True)
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(Words(column), no_wrap=column in ("run",), overflow="fold")
-    return table
-
-
-def _add_row(table: Table, *cells: str) -> None:
-    table.add_row(*map(Words, cells))  # plain strings would be taken for markup
-
-
-def _print(out: Console, table: Table) -> None:
-    _print_bare(out, Padding(table, (0, 0, 0, 2), expand=False))
-
-
-def _print_bare(out: Console, shown: RenderableType) -> None:
-    """Print without the spaces that fill lines up on the right: they are in the way of whoever pipes or copies."""
-    for line in out.render_lines(shown, pad=False):
-        text = Text.assemble(*((part.text, part.style or "") for part in line))
-        text.rstrip()
-        out.print(text, soft_wrap=True)
+    print_table(out, table)
 
 
 def _scorer_table(scorers: Sequence[ScorerSummary]) -> Table:
-    table = _table("scorer", "mean", "n", "coverage", "not scored")
+    table = table_of("scorer", "mean", "n", "coverage", "not scored")
     for column in table.columns[2:4]:
         column.justify = "right"
     for each in scorers:
@@ -177,7 +163,7 @@ def _scorer_table(scorers: Sequence[ScorerSummary]) -> Table:
             mean += " (reference and output mixed)"
         coverage = "–" if each.coverage is None else coverage_shown(each.coverage)
         statuses = ", ".join(f"{n} {status}" for status, n in each.by_status.items() if status is not Status.OK)
-        _add_row(table, each.scorer, mean, str(each.n), coverage, statuses)
+        add_row(table, each.scorer, mean, str(each.n), coverage, statuses)
     return table
 
 
@@ -207,20 +193,11 @@ def _print_worst(worst: WorstItem, out: Console) -> None:
         head.append(f"  {score.scorer} {value}", style="not bold")
     out.print(head, soft_wrap=True)
     if worst.input:
-        _indented(out, shortened(worst.input, 200), 4)
+        indented(out, shortened(worst.input, 200), 4)
     for claim in worst.missing[:MOST_CLAIMS]:
-        _indented(out, f"✗ {claim}", 4, style="dim", hang=2)
+        indented(out, f"✗ {claim}", 4, style="dim", hang=2)
     if len(worst.missing) > MOST_CLAIMS:
-        _indented(out, f"… and {len(worst.missing) - MOST_CLAIMS} more missing", 4, style="dim")
-
-
-def _indented(out: Console, text: str, indent: int, *, style: str = "", hang: int = 0) -> None:
-    """Text folded to the width, continued lines `hang` further in, without padding on the right."""
-    width = max(20, out.width - indent - hang)
-    lines = Words(text).wrap(out, width)
-    for number, line in enumerate(lines):
-        line.rstrip()
-        out.print(Words(" " * (indent + (hang if number else 0))).append(line.plain, style=style), soft_wrap=True)
+        indented(out, f"… and {len(worst.missing) - MOST_CLAIMS} more missing", 4, style="dim")
 
 
 def _first(ids: Sequence[str]) -> str:
@@ -257,17 +234,9 @@ def _print_worse(each: ScorerComparison, out: Console, most: int) -> None:
         head = f"  {_scaled(pair.before.exact, each)} → {_scaled(pair.after.exact, each)}  {pair.after.item_id}"
         out.print(Words(head).append(f"  {shortened(pair.after.input or '', 90)}", style="dim"), soft_wrap=True)
         for claim in pair.lost:
-            _indented(out, f"lost: {claim}", 8, hang=6)
+            indented(out, f"lost: {claim}", 8, hang=6)
     if len(each.worse) > most:
         out.print(Words(f"  … and {len(each.worse) - most} more", style="dim"))
-
-
-def _labelled(out: Console, label: str, text: str) -> None:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", width=9)
-    grid.add_column(overflow="fold")
-    grid.add_row(label, Words(text))
-    _print_bare(out, grid)
 
 
 def _score_line(score: Score) -> Text:
@@ -286,15 +255,15 @@ def _print_finding(finding: Finding, contexts: Sequence[Context], out: Console) 
     if finding.kind == "context" and finding.rank <= len(contexts):
         context = contexts[finding.rank - 1]
         text = f"[{context.id}]" if context.id else shortened(context.text, 100)
-    _print_bare(out, head.append(text, style="default"))
+    print_bare(out, head.append(text, style="default"))
     if finding.why:
-        _indented(out, finding.why, 6, style="dim")
+        indented(out, finding.why, 6, style="dim")
     for rank, quote in zip(finding.sources, finding.quotes, strict=True):
         if finding.kind == "claim":
             unverified = "" if finding.verified is not False else " (unverified: not found in the contexts)"
-            _indented(out, f"context #{rank}: “{shortened(quote, 300)}”{unverified}", 6)
+            indented(out, f"context #{rank}: “{shortened(quote, 300)}”{unverified}", 6)
     for warning in finding.warnings:
-        _indented(out, f"! {warning}", 6)
+        indented(out, f"! {warning}", 6)
 
 
 def _sign(finding: Finding) -> tuple[str, str, str]:

@@ -15,7 +15,8 @@ from ragscore.history import History, RunRow, item_detail
 from ragscore.judges.scripted import ScriptedJudge
 from ragscore.report.comparison import compare_runs
 from ragscore.report.summary import summary_of
-from ragscore.report.terminal import console, print_comparison, print_item, print_runs, print_summary
+from ragscore.report.layout import console
+from ragscore.report.terminal import print_comparison, print_item, print_runs, print_summary
 
 from .conftest import Bench, make_bench
 from .rows import FACTS, NOISE, item

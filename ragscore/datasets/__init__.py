@@ -1,6 +1,7 @@
 """Labelled questions, from where users keep them."""
 
-from ragscore.datasets.dataset import Dataset
+from ragscore.datasets.dataset import Dataset, Streamed
 from ragscore.datasets.jsonl import read_jsonl
+from ragscore.datasets.loading import load_dataset
 
-__all__ = ["Dataset", "read_jsonl"]
+__all__ = ["Dataset", "Streamed", "load_dataset", "read_jsonl"]

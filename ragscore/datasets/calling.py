@@ -1,0 +1,51 @@
+"""A Python callable that yields rows: called once, its rows spooled as JSONL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ragscore.datasets.faults import DatasetErrors
+from ragscore.datasets.jsonl import JsonLines
+from ragscore.datasets.spool import Spool
+from ragscore.datasets.tables import plain
+from ragscore.errors import DatasetError
+from ragscore.targets.python import load_callable
+
+
+def called_source(reference: str, *, base_dir: Path, where: str) -> JsonLines:
+    """The rows that `module:callable` yields or returns; it takes no argument. The module may stand in `base_dir`.
+
+    Raises:
+        ConfigError: there is no such callable.
+        DatasetError: it raises, or gives something that is no row.
+    """
+    function = load_callable(reference, base_dir=base_dir, where=where)
+    spool = Spool()
+    spooled = spool.file("rows.jsonl")
+    faults: list[str] = []
+    with spooled.open("w", encoding="utf-8") as file:
+        try:
+            rows = function()
+            if not isinstance(rows, Iterable) or isinstance(rows, (str, bytes, Mapping)):
+                what = f"{reference} gave a {type(rows).__name__}, not rows"
+                raise DatasetError(what, where=where, mend="yield one mapping for each item")
+            for number, row in enumerate(rows, start=1):
+                if isinstance(row, Mapping):
+                    file.write(json.dumps(plain(row), default=_text_of) + "\n")
+                else:
+                    faults.append(f"{reference}: row {number}: is a {type(row).__name__}, not a mapping — yield dicts")
+        except DatasetError:
+            raise
+        except Exception as error:  # the boundary to the user's code
+            what = f"{reference} fails: {type(error).__name__}: {error}"
+            raise DatasetError(what, where=where, mend="mend the function") from error
+    if faults:
+        raise DatasetErrors(faults, unit="row")
+    return JsonLines([spooled], reference, shown=[reference], unit="row", spool=spool)
+
+
+def _text_of(value: Any) -> str:
+    return str(value)

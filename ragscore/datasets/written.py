@@ -1,0 +1,93 @@
+"""Lists, objects and truth values that stand as text in a table (CSV, TSV), as the tools of the field write them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+from ragscore.datasets.faults import RowFault
+
+TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
+LISTS = frozenset({"contexts", "context_ids", "reference_context_ids", "claims", "tags"})
+NOT_TEXTS = LISTS | {"metadata", "relevance", "answerable", "id"}
+#: DeepEval joins contexts with this.
+JOINED = {"context": "|", "retrieval_context": "|"}
+
+
+def from_text(field: str, column: str, value: Any) -> Any:
+    """The value of `field` that a cell stands for; a text stays exactly what it is where text is due.
+
+    Where something else is due, an empty one is missing. Lists are JSON (`["a", "b"]`) or Python (`['a', 'b']`, as
+    pandas writes them); tags and ids may also stand with commas or semicolons between; DeepEval's contexts with `|`.
+
+    Raises:
+        RowFault: the text is nothing of the kind.
+    """
+    if not isinstance(value, str):
+        return as_json(value) if field == "metadata" else value
+    if field in NOT_TEXTS and not value.strip():
+        return None
+    if field in LISTS:
+        return _list(field, column, value)
+    if field in ("metadata", "relevance"):
+        return _object(field, value)
+    if field == "answerable":
+        if (word := value.strip().lower()) in TRUE | FALSE:
+            return word in TRUE
+        raise RowFault(field, f"is {value!r}, not true or false", "write true or false")
+    if field == "reference" and column == "ground_truths":
+        return _list(field, column, value)
+    if field in ("input", "output") and re.match(r"\s*\[\s*\{", value):
+        return _messages(value)
+    return value
+
+
+def as_json(value: Any) -> Any:
+    """A value for `metadata`: what JSON does not know (dates, decimals) becomes text."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, list):
+        return [as_json(each) for each in value]
+    if isinstance(value, dict):
+        return {key: as_json(each) for key, each in value.items()}
+    return value.hex() if isinstance(value, (bytes, bytearray)) else str(value)
+
+
+def _list(field: str, column: str, value: str) -> Any:
+    if value.lstrip().startswith("["):
+        found = literal(value)
+        if isinstance(found, list):
+            return found
+        mend = 'write ["one", "two"]' + ("; an array of numpy has no commas" if "' '" in value else "")
+        raise RowFault(field, "is not a list, though it begins like one", mend)
+    if field in ("tags", "reference_context_ids", "context_ids"):
+        return [each.strip() for each in re.split(r"[,;]", value) if each.strip()]
+    if column in JOINED:
+        return value.split(JOINED[column])
+    return value  # `rows` says what is wrong with it
+
+
+def _object(field: str, value: str) -> Any:
+    found = literal(value)
+    if isinstance(found, dict):
+        return found
+    raise RowFault(field, "is not an object", 'write {"key": "value"}')
+
+
+def _messages(value: str) -> Any:
+    found = literal(value)
+    return found if isinstance(found, list) and all(isinstance(each, dict) for each in found) else value
+
+
+def literal(value: str) -> Any:
+    """What a text says in JSON, else in Python's own notation; None when in neither."""
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jmespath
@@ -10,6 +11,7 @@ from jmespath.exceptions import JMESPathError
 from jmespath.parser import ParsedResult
 
 from ragscore.errors import SuiteError
+from ragscore.expressions import path_fault
 from ragscore.items import Context, Item, Response
 from ragscore.targets.shapes import contexts_of
 
@@ -20,13 +22,9 @@ def compiled(expression: str, *, where: str) -> Callable[[Item, Response], tuple
     Raises:
         SuiteError: it is not JMESPath.
     """
-    try:
-        search = jmespath.compile(expression)
-    except JMESPathError as error:
-        said = str(error).splitlines()[0].rstrip(": ") if str(error) else type(error).__name__
-        raise SuiteError(
-            f"{expression!r} is not a JMESPath expression: {said}", where=where, mend="e.g. hits[*].text"
-        ) from None
+    if (fault := path_fault(expression)) is not None:
+        raise SuiteError(fault, where=where, mend="e.g. hits[*].text")
+    search = jmespath.compile(expression)
     entries = _entries(search)
 
     def extract(item: Item, response: Response) -> tuple[Context, ...]:
@@ -39,8 +37,7 @@ def compiled(expression: str, *, where: str) -> Callable[[Item, Response], tuple
             only = f"only {len(value)}" if value else "none"
             raise ValueError(f"{expression!r} finds {len(there)} entries, {only} with a text")
         if value is None:
-            keys = f"; the response has the keys {', '.join(response.raw)}" if isinstance(response.raw, dict) else ""
-            raise ValueError(f"nothing at {expression!r}{keys}")
+            raise ValueError(f"nothing at {expression!r}; the response {keys_of(response.raw)}")
         return as_contexts(value, f"{expression!r} gave")
 
     return extract
@@ -70,3 +67,17 @@ def as_contexts(value: Any, said: str) -> tuple[Context, ...]:
             return contexts
         raise ValueError(f"{said} a list with entries that have no text")
     raise ValueError(f"{said} {type(value).__name__}, not a list of texts")
+
+
+def keys_of(raw: Any) -> str:
+    """What a response consists of, in words: "has the keys data, data.hits, took"."""
+    if isinstance(raw, Mapping):
+        names: list[str] = []
+        for key, value in raw.items():
+            names.append(str(key))
+            if isinstance(value, Mapping):
+                names += [f"{key}.{inner}" for inner in value]
+        return f"has the keys {', '.join(names[:20])}" if names else "is an empty object"
+    if isinstance(raw, list):
+        return f"is a list of {len(raw)}" + (f" whose first entry {keys_of(raw[0])}" if raw else "")
+    return "is text" if isinstance(raw, str) else f"is {json.dumps(raw)}"

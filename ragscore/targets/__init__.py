@@ -1,6 +1,7 @@
 """The RAG system under test, and the ways to call it."""
 
-from ragscore.targets.protocol import Target, TargetFailure
+from ragscore.targets.making import described, make_target
+from ragscore.targets.protocol import Target, TargetFailure, close
 from ragscore.targets.python import PythonTarget
 
-__all__ = ["PythonTarget", "Target", "TargetFailure"]
+__all__ = ["PythonTarget", "Target", "TargetFailure", "close", "described", "make_target"]

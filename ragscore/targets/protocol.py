@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ragscore.items import Item, Response
+
+#: Gives the place of a field in the suite: file, line and field, for messages.
+Where = Callable[..., str]
 
 
 class TargetFailure(Exception):
@@ -16,7 +20,7 @@ class TargetFailure(Exception):
 
 
 class Target(Protocol):
-    """Something that answers items."""
+    """Something that answers items. What holds processes or connections has an `aclose()` too."""
 
     async def invoke(self, item: Item) -> Response:
         """Answer one item.
@@ -25,3 +29,10 @@ class Target(Protocol):
             TargetFailure: it could not; becomes the item's `target_error`.
         """
         ...
+
+
+async def close(target: Target) -> None:
+    """Let go of what the target holds, where it holds something. It may be asked again afterwards."""
+    aclose = getattr(target, "aclose", None)
+    if aclose is not None:
+        await aclose()

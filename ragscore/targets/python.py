@@ -1,4 +1,4 @@
-"""A target that is a Python function, `module:callable`, sync or async."""
+"""A target that is a Python function or object, `module:callable`, sync or async."""
 
 from __future__ import annotations
 
@@ -15,16 +15,39 @@ from typing import Any
 
 from ragscore.errors import ConfigError
 from ragscore.items import Item, Response
+from ragscore.targets.pacing import Pace
 from ragscore.targets.protocol import TargetFailure
 from ragscore.targets.shapes import response_of
 from ragscore.targets.threads import in_thread
 
 
-class PythonTarget:
-    """Calls `function(input)` once per item; a blocking function runs in threads, `timeout_s` seconds at most."""
+def _input_of(item: Item) -> str:
+    return item.input
 
-    def __init__(self, function: Callable[[str], Any], *, timeout_s: float = 60.0, need_contexts: bool = True) -> None:
+
+class PythonTarget:
+    """Calls `function(argument(item))` once per item; a blocking function runs in threads.
+
+    Args:
+        function: What is called.
+        argument: What it is called with; the item's input when left out. See `calling.way_to_call`.
+        timeout_s: Seconds that one call may take.
+        need_contexts: Whether a shape that cannot be read matters; see `shapes.response_of`.
+        pace: When calls may begin.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        argument: Callable[[Item], Any] = _input_of,
+        timeout_s: float = 60.0,
+        need_contexts: bool = True,
+        pace: Pace | None = None,
+    ) -> None:
         self._function = function
+        self._argument = argument
+        self._pace = pace or Pace()
         self._timeout_s = timeout_s
         self._need_contexts = need_contexts
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
@@ -32,10 +55,11 @@ class PythonTarget:
     async def invoke(self, item: Item) -> Response:
         """Answer one item; whatever the function raises becomes a `TargetFailure`."""
         clock = asyncio.get_running_loop().time
+        await self._pace.turn()
         began = clock()
         try:
             async with asyncio.timeout(self._timeout_s) as limit:
-                value = await self._call(item.input)
+                value = await self._call(self._argument(item))
             latency_ms = (clock() - began) * 1000
             response = response_of(value, need_contexts=self._need_contexts)
         except TargetFailure:
@@ -45,17 +69,36 @@ class PythonTarget:
                 raise
             if isinstance(error, TimeoutError) and limit.expired():
                 raise TargetFailure(f"no answer within {self._timeout_s:g} s", passing=True) from error
-            passing = isinstance(error, (ConnectionError, TimeoutError))
-            raise TargetFailure(f"{type(error).__name__}: {error}".removesuffix(": "), passing=passing) from error
+            said = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise TargetFailure(said, passing=_may_pass(error)) from error
         return Response(
             output=response.output, contexts=response.contexts, raw=response.raw, latency_ms=round(latency_ms, 3)
         )
 
-    async def _call(self, text: str) -> Any:
+    async def _call(self, argument: Any) -> Any:
         if self._is_async:
-            return await self._function(text)
-        value = await in_thread(lambda: self._function(text))
+            return await self._function(argument)
+        value = await in_thread(lambda: self._function(argument))
         return await value if inspect.isawaitable(value) else value
+
+
+#: Names under which the usual clients raise what may pass; their classes are not the built-in ones.
+_PASSING = frozenset(
+    {"ConnectError", "ConnectTimeout", "ReadTimeout", "RemoteProtocolError", "ConnectionError", "Timeout"}
+)
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether a connection failed or timed out, at whatever depth: clients wrap it (URLError, httpx, requests)."""
+    seen: list[BaseException] = []
+    found: object = error
+    while isinstance(found, BaseException) and found not in seen:
+        if isinstance(found, (ConnectionError, TimeoutError)) or type(found).__name__ in _PASSING:
+            return True
+        seen.append(found)
+        reason = getattr(found, "reason", None)
+        found = reason if isinstance(reason, BaseException) else found.__cause__ or found.__context__
+    return False
 
 
 def _is_cancelled() -> bool:
@@ -69,12 +112,24 @@ _folders: set[str] = set()
 
 
 def load_callable(reference: str, *, base_dir: Path, where: str) -> Callable[..., Any]:
-    """The object that `module:callable` names; modules beside the suite file and in the working directory are found.
+    """The callable that `module:callable` names, found as `load_object` finds it.
+
+    Raises:
+        ConfigError: there is no such module or callable, or importing it fails; with the nearest name.
+    """
+    found = load_object(reference, base_dir=base_dir, where=where)
+    if not callable(found):
+        raise ConfigError(f"{reference} is not callable", where=where, mend="name a function")
+    return found  # type: ignore[no-any-return]
+
+
+def load_object(reference: str, *, base_dir: Path, where: str) -> Any:
+    """The object that `module:name` names; modules beside the suite file and in the working directory are found.
 
     Suites in several folders may have modules of the same name: each gets its own.
 
     Raises:
-        ConfigError: there is no such module or callable, or importing it fails; with the nearest name.
+        ConfigError: there is no such module or name, or importing it fails; with the nearest name.
     """
     _look_first_in(base_dir)
     module_name, _, path = reference.partition(":")
@@ -114,13 +169,11 @@ def load_callable(reference: str, *, base_dir: Path, where: str) -> Callable[...
                 mend=f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(there) or 'nothing'}",
             )
         found = getattr(found, part)
-    if not callable(found):
-        raise ConfigError(f"{reference} is not callable", where=where, mend="name a function")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _look_first_in(base_dir: Path) -> None:
-    """Put the suite's folder first on the path, the working directory second, and let go of namesakes.
+    """Put the suite's folder and the working directory on the path, before other suites', and let go of namesakes.
 
     A module of another suite's folder that this folder has too would be taken for it: it leaves `sys.modules`, while
     functions that were loaded from it go on working.
@@ -137,7 +190,12 @@ def _look_first_in(base_dir: Path) -> None:
         del sys.modules[name]
     # Folders of other suites stay, behind these: their functions may import more when they are called.
     folders = list(dict.fromkeys((str(base_dir), str(Path.cwd()))))
-    sys.path[:] = [*folders, *(each for each in sys.path if each not in folders)]
+    # Before installed packages, but after the standard library: a user's random.py must not stand in for random.
+    others = [each for each in sys.path if each not in folders and os.path.realpath(each) in _folders]
+    rest = [each for each in sys.path if each not in folders and each not in others]
+    installed = (at for at, each in enumerate(rest) if Path(each).name in ("site-packages", "dist-packages"))
+    first = next(installed, len(rest))
+    sys.path[:] = [*rest[:first], *folders, *others, *rest[first:]]
     _folders.update(map(os.path.realpath, folders))
     importlib.invalidate_caches()
 

@@ -11,12 +11,26 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from ragscore.items import Context, Response
+from ragscore.targets.messages import answer_of, messages_of
 from ragscore.targets.protocol import TargetFailure
 
 OUTPUT_KEYS = ("output", "answer", "response", "result", "actual_output")
-CONTEXTS_KEYS = ("contexts", "retrieved_contexts", "retrieval_context", "documents", "source_documents", "context")
+CONTEXTS_KEYS = (
+    "contexts",
+    "retrieved_contexts",
+    "retrieval_context",
+    "documents",
+    "source_documents",
+    "source_nodes",
+    "context",
+)
 TEXT_KEYS = ("text", "content", "page_content", "document", "body")
-ID_KEYS = ("id", "doc_id", "chunk_id", "_id")
+ID_KEYS = ("id", "doc_id", "chunk_id", "_id", "node_id")
+SCORE_KEYS = ("score", "_score", "similarity", "relevance_score")
+#: Where stores keep the text of a hit when it does not stand in the hit itself.
+HOLDERS = ("document", "node", "payload", "_source", "metadata", "meta")
+#: What is kept of a context besides, when it stands beside the text instead of in its metadata.
+KEPT = ("source", "url", "title", "rank")
 
 
 def response_of(value: Any, *, need_contexts: bool = True) -> Response:
@@ -34,6 +48,9 @@ def response_of(value: Any, *, need_contexts: bool = True) -> Response:
     raw = jsonable(value)
     if isinstance(value, str):
         return Response(output=value, raw=raw)
+    messages = messages_of(raw)
+    if messages is not None and not isinstance(raw, Mapping):
+        return Response(output=answer_of(messages), raw=raw)
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and _listed(value[1]) is not None:
         value = {"output": value[0], "contexts": value[1]}
     if (listed := _listed(value)) is not None:
@@ -43,12 +60,24 @@ def response_of(value: Any, *, need_contexts: bool = True) -> Response:
         if need_contexts:
             raise _unreadable(value)
         return Response(raw=raw)
-    output = next((fields[key] for key in OUTPUT_KEYS if isinstance(fields.get(key), str)), None)
+    output = next((said for key in OUTPUT_KEYS if (said := _said(fields.get(key))) is not None), None)
     listed = next((found for key in CONTEXTS_KEYS if (found := _listed(fields.get(key))) is not None), None)
+    if messages is not None:
+        output = output if output is not None else answer_of(messages)
+    elif output is None and listed is None:
+        output, listed = _of_components(fields)
     contexts = _contexts(listed, need_contexts) if listed is not None else None
-    if output is None and contexts is None and need_contexts:
+    if output is None and contexts is None and messages is None and need_contexts:
         raise _unreadable(value)
     return Response(output=output, contexts=contexts, raw=raw)
+
+
+def _said(value: Any) -> str | None:
+    """The text of an answer: itself, or what a message says."""
+    if value is None or isinstance(value, str):
+        return value
+    message = None if isinstance(value, (int, float)) else messages_of(jsonable(value))
+    return answer_of(message) if message is not None else None
 
 
 def contexts_of(values: Sequence[Any]) -> tuple[Context, ...] | None:
@@ -68,16 +97,27 @@ def context_of(value: Any) -> Context | None:
         return None
     text = next((fields[key] for key in TEXT_KEYS if isinstance(fields.get(key), str)), None)
     if text is None:
-        return None
-    identity = next((fields[key] for key in ID_KEYS if fields.get(key) is not None), None)
-    score = fields.get("score")
-    metadata = fields.get("metadata")
+        held = next((found for key in HOLDERS if (found := _held(fields.get(key))) is not None), None)
+        if held is None:
+            return None
+    else:
+        held = Context(text)
+    identity = next((fields[key] for key in ID_KEYS if fields.get(key) is not None), held.id)
+    scores = (_finite(fields.get(key)) for key in SCORE_KEYS)
+    score = next((each for each in scores if each is not None), held.score)
+    described = (fields.get(key) for key in ("metadata", "meta"))
+    metadata = next((each for each in described if isinstance(each, Mapping)), held.metadata)
+    beside = {key: fields[key] for key in KEPT if fields.get(key) is not None and key not in metadata}
     return Context(
-        text,
+        held.text,
         id=None if identity is None else str(identity),
-        score=_finite(score),
-        metadata=jsonable(metadata) if isinstance(metadata, Mapping) else {},
+        score=score,
+        metadata=jsonable({**metadata, **beside}),
     )
+
+
+def _held(value: Any) -> Context | None:
+    return None if value is None or isinstance(value, str) else context_of(value)
 
 
 def jsonable(value: Any) -> Any:
@@ -106,11 +146,36 @@ def _contexts(values: Sequence[Any], need: bool) -> tuple[Context, ...] | None:
 def _fields(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, Mapping):
         return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, type):
+        return None
+    if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    keys = (*OUTPUT_KEYS, *CONTEXTS_KEYS, *TEXT_KEYS, *ID_KEYS, "score", "metadata")
-    found = {key: getattr(value, key) for key in keys if hasattr(value, key)}
+    content: Any = getattr(value, "get_content", None)
+    is_node = callable(content)  # of LlamaIndex; its `text` raises where a node is no text
+    keys = (*OUTPUT_KEYS, *CONTEXTS_KEYS, *TEXT_KEYS, *ID_KEYS, *SCORE_KEYS, *KEPT, "metadata")
+    found = {key: getattr(value, key) for key in keys if not (is_node and key == "text") and hasattr(value, key)}
+    if is_node:
+        found["text"] = content()
     return {key: each for key, each in found.items() if not callable(each)} or None
+
+
+def _of_components(fields: Mapping[str, Any]) -> tuple[str | None, Sequence[Any] | None]:
+    """Output and contexts of a pipeline's result, `{"retriever": {"documents": […]}, "llm": {"replies": […]}}`.
+
+    Where several components give documents, the last one stands: it ranks what those before it found.
+    """
+    output: str | None = None
+    contexts: Sequence[Any] | None = None
+    for given in fields.values():
+        if not isinstance(given, Mapping):
+            continue
+        if (documents := _listed(given.get("documents"))) is not None:
+            contexts = documents
+        for answer in [*(_listed(given.get("replies")) or ()), *(_listed(given.get("answers")) or ())][:1]:
+            said = answer if isinstance(answer, str) else getattr(answer, "text", getattr(answer, "data", None))
+            output = said if isinstance(said, str) else output
+            contexts = contexts if contexts is not None else _listed(getattr(answer, "documents", None))
+    return output, contexts
 
 
 def _listed(value: Any) -> Sequence[Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
+import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -116,7 +117,7 @@ async def test_whatever_a_target_raises_is_a_failure_of_that_item(
 
 async def test_a_target_that_is_called_wrongly_is_a_failure_too() -> None:
     with pytest.raises(TargetFailure, match=r"TypeError: .*positional argument"):
-        await PythonTarget(lambda: "takes nothing").invoke(ITEM)  # type: ignore[arg-type, misc]
+        await PythonTarget(lambda: "takes nothing").invoke(ITEM)
 
 
 class Trap:
@@ -211,11 +212,12 @@ def test_nothing_that_a_target_does_on_one_item_takes_the_run_down(workspace: Wo
 
 @pytest.fixture(autouse=True)
 def clean_imports() -> Iterator[None]:
-    """What a test imports and puts on the path goes with it."""
+    """What a test writes, imports and puts on the path goes with it; what is installed stays, it may not load twice."""
     modules, path = dict(sys.modules), list(sys.path)
     yield
     for name in set(sys.modules) - set(modules):
-        del sys.modules[name]
+        if str(getattr(sys.modules[name], "__file__", None) or tempfile.gettempdir()).startswith(tempfile.gettempdir()):
+            del sys.modules[name]
     sys.path[:] = path
 
 

@@ -25,7 +25,19 @@ def runs(*, suite: str | None = None, limit: int = 20, history: HistoryFile = No
 
     rows = History(history_path(history)).runs(limit=limit, suite=suite)
     if json:
-        fields = ("run_id", "suite", "retriever", "version", "items", "judge", "status", "started_at", "ended_at")
+        fields = [
+            "run_id",
+            "suite",
+            "retriever",
+            "version",
+            "items",
+            "judge",
+            "status",
+            "gate_verdict",
+            "started_at",
+            "ended_at",
+        ]
+        fields += ["attempt", "expected_scores", "written_scores", "trigger", "engine", "error"]
         listed = [{name: getattr(row, name) for name in fields} for row in rows]
         sys.stdout.write(json_.dumps(listed, ensure_ascii=False, indent=2, default=str) + "\n")
     else:

@@ -1,6 +1,7 @@
 """The history: the DuckDB file that remembers runs, items, contexts, scores and verdicts (DESIGN §6)."""
 
-from ragscore.history.query import Selection, select
+from ragscore.history.audit import Audit
+from ragscore.history.query import Selection, save, select
 from ragscore.history.reading import (
     ItemDetail,
     ItemFinding,
@@ -14,11 +15,12 @@ from ragscore.history.reading import (
 )
 from ragscore.history.rows import item_hash
 from ragscore.history.runs import RunRow
-from ragscore.history.store import Audit, History
+from ragscore.history.store import History, Ingested
 
 __all__ = [
     "Audit",
     "History",
+    "Ingested",
     "ItemDetail",
     "ItemFinding",
     "ItemScore",
@@ -29,6 +31,7 @@ __all__ = [
     "item_detail",
     "item_hash",
     "item_scores",
+    "save",
     "select",
     "summaries",
     "worst_items",

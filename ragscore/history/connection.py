@@ -41,6 +41,9 @@ _LOCKED = ("Could not set lock on file", "because it is being used by another pr
 # What it says of a file that is cut short or overwritten.
 _DAMAGED = ("Corrupt", "Could not read enough bytes", "not a valid DuckDB database", "checksum")
 
+# What it says when the disk, a quota or a limit of the process is used up; at a commit not as an IOException.
+_NO_ROOM = ("No space left", "File too large", "quota exceeded", "Could not write file")
+
 _guard = threading.Lock()
 _turns: dict[Path, threading.Lock] = {}
 
@@ -93,6 +96,13 @@ def writing(path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[d
             _roll_back(connection)
             raise
         connection.commit()
+
+
+@contextlib.contextmanager
+def opened(path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection to the history at `path` as it is, of whatever schema. Errors as for `reading`."""
+    with _opened(path, read_only=True, lock_timeout_s=lock_timeout_s) as connection:
+        yield connection
 
 
 @contextlib.contextmanager
@@ -247,7 +257,7 @@ def _explained(error: Exception, path: Path) -> HistoryError | None:
         return HistoryUnreadable(
             f"is damaged: {line}", where=str(path), mend="restore it from a copy, or move it away to begin anew"
         )
-    if "No space left" in message or isinstance(error, duckdb.OutOfMemoryException):
+    if any(sign in message for sign in _NO_ROOM) or isinstance(error, duckdb.OutOfMemoryException):
         return HistoryError(f"could not be written: {line}", where=str(path), mend="make room, then resume the run")
     if isinstance(
         error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException | duckdb.PermissionException

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ragscore.errors import UsageError
-from ragscore.history import rows as rows_
-from ragscore.history import runs, values
+from ragscore.history import restoring, runs, values
 from ragscore.history.connection import reading
-from ragscore.history.rows import FINDING_COLUMNS, ITEM_COLUMNS, SCORE_COLUMNS
+from ragscore.history.restoring import FINDING_COLUMNS, ITEM_COLUMNS, SCORE_COLUMNS
 from ragscore.history.runs import RunRow
-from ragscore.history.store import History, context_sets_of, responses_of
+from ragscore.history.store import History
+from ragscore.history.stored import context_sets_of, responses_of
 from ragscore.items import ContextSet, Finding, Item, Response, Score, Status
 
 if TYPE_CHECKING:
@@ -197,11 +197,13 @@ def item_detail(history: History, run_id: str, item_id: str) -> ItemDetail:
     position, *columns = found
     return ItemDetail(
         run=run,
-        item=rows_.to_item(tuple(columns)),
+        item=restoring.to_item(tuple(columns)),
         position=position,
         response=response,
         context_sets=context_sets,
-        scores=tuple(rows_.to_score(row, [one.finding for one in decided if one.scorer == row[0]]) for row in scores),
+        scores=tuple(
+            restoring.to_score(row, [one.finding for one in decided if one.scorer == row[0]]) for row in scores
+        ),
     )
 
 
@@ -245,7 +247,7 @@ def _findings(connection: duckdb.DuckDBPyConnection, run_id: str, where: str, pa
         """,
         [run_id, param],
     ).fetchall()
-    return [ItemFinding(item_id, scorer, rows_.to_finding(tuple(row))) for item_id, scorer, *row in found]
+    return [ItemFinding(item_id, scorer, restoring.to_finding(tuple(row))) for item_id, scorer, *row in found]
 
 
 def _known(connection: duckdb.DuckDBPyConnection, run_id: str) -> RunRow:

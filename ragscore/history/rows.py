@@ -1,16 +1,18 @@
-"""Records as rows of the history's tables, and rows as records again.
+"""Records as rows of the history's tables; `restoring` goes the other way.
 
-Of a cell that comes twice in one call the first is taken. How rows reach a file is not known here.
+Of a cell that comes twice in one call the first is taken. How rows reach a file is not known here. Every text of the
+corpus passes `_Kept`, which makes fingerprints of it where the run's suite says `store_text: hash`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any, overload
 
-from ragscore.history import values
+from ragscore.history import private, values
 from ragscore.history.runs import RunRow
 from ragscore.history.tables import Row, Rows
-from ragscore.items import Context, ContextSet, Finding, Item, Record, Response, Score, Status, Usage, digest
+from ragscore.items import Context, ContextSet, Finding, Item, Record, Score, digest
 
 #: The name of the context set that is what the target itself returned.
 RESPONSE_SET = "response"
@@ -21,9 +23,39 @@ def item_hash(item: Item) -> str:
     return digest(item.input, item.reference)
 
 
+class _Kept:
+    """How the text of one run is kept: as it is, or as fingerprints."""
+
+    def __init__(self, run: RunRow) -> None:
+        self.is_full = run.store_text != "hash"
+
+    @overload
+    def text(self, text: str) -> str: ...
+    @overload
+    def text(self, text: str | None) -> str | None: ...
+    def text(self, text: str | None) -> str | None:
+        """A text that has to stay recognisable: an input, a claim, a context."""
+        return values.text(text if self.is_full else private.fingerprint(text))
+
+    def texts(self, parts: Iterable[str]) -> list[str]:
+        return [self.text(part) for part in parts]
+
+    def words(self, text: str) -> str:
+        """What was said about it: reasons, explanations."""
+        return values.text(text) if self.is_full else ""
+
+    def json(self, value: Any) -> str | None:
+        """An answer as it came, or metadata of a context."""
+        return values.to_json(value) if self.is_full else None
+
+    def metadata(self, value: Any) -> str | None:
+        return values.to_json(value if self.is_full else private.labels(value))
+
+
 def response_rows(run: RunRow, records: Sequence[Record]) -> Rows:
     """`items` and, where the target returned its own, `contexts`, of the records that have a response."""
     created = values.now()
+    kept = _Kept(run)
     rows: Rows = {"items": [], "contexts": []}
     seen = set()
     for record in records:
@@ -38,15 +70,15 @@ def response_rows(run: RunRow, records: Sequence[Record]) -> Rows:
                 values.text(item.id),
                 record.position,
                 record.attempt,
-                values.text(item.input),
-                values.text(item.reference),
+                kept.text(item.input),
+                kept.text(item.reference),
                 _texts(item.reference_context_ids),
-                None if item.claims is None else _texts(item.claims),
+                None if item.claims is None else kept.texts(item.claims),
                 item.answerable,
-                values.to_json(item.metadata),
+                kept.metadata(item.metadata),
                 item_hash(item),
-                values.text(response.output),
-                values.to_json(response.raw),
+                kept.text(response.output),
+                kept.json(response.raw),
                 None if returned is None else len(returned),
                 values.number(response.latency_ms),
                 values.text(response.error),
@@ -83,6 +115,7 @@ def context_rows(run: RunRow, records: Sequence[Record]) -> Rows:
 
 
 def _context_rows(run: RunRow, record: Record, name: str, contexts: Sequence[Context]) -> list[Row]:
+    kept = _Kept(run)
     first: dict[str, int] = {}
     rows: list[Row] = []
     for rank, context in enumerate(contexts, start=1):
@@ -95,9 +128,9 @@ def _context_rows(run: RunRow, record: Record, name: str, contexts: Sequence[Con
                 values.text(name),
                 rank,
                 values.text(context.id),
-                values.text(context.text),
+                kept.text(context.text),
                 values.number(context.score),
-                values.to_json(context.metadata or None),
+                kept.json(context.metadata or None),
                 earlier if earlier != rank else None,
             )
         )
@@ -105,9 +138,11 @@ def _context_rows(run: RunRow, record: Record, name: str, contexts: Sequence[Con
 
 
 def score_rows(run: RunRow, records: Sequence[Record]) -> Rows:
-    """`scores`, `verdicts` and `judge_calls` of the records that are scored."""
+    """`scores`, `verdicts`, `judge_calls` and `claims` of the records that are scored."""
     created = values.now()
-    rows: Rows = {"scores": [], "verdicts": [], "judge_calls": []}
+    kept = _Kept(run)
+    rows: Rows = {"scores": [], "verdicts": [], "judge_calls": [], "claims": []}
+    claim_sets = set()
     seen = set()
     for record in records:
         for score in record.scores or ():
@@ -129,14 +164,14 @@ def score_rows(run: RunRow, records: Sequence[Record]) -> Rows:
                     values.from_fraction(score.exact),
                     float(score.scale),
                     score.counted and score.exact is not None,
-                    values.text(score.reason),
+                    kept.words(score.reason),
                     score.against,
                     len(score.findings),
                     sum(finding.positive is True for finding in score.findings),
                     values.text(score.context_set),
                     score.claim_set,
                     values.text(score.error),
-                    values.text(score.raw),
+                    kept.text(score.raw),
                     usage.calls,
                     usage.remembered,
                     usage.prompt_tokens,
@@ -154,14 +189,30 @@ def score_rows(run: RunRow, records: Sequence[Record]) -> Rows:
                     values.text(score.prompt_version),
                     values.text(score.scorer_version),
                     run.ragscore_version,
+                    item_hash(record.item),
                 )
             )
             rows["verdicts"] += _verdict_rows(run, record, score)
             rows["judge_calls"] += _call_rows(run, record, score)
+            if score.claim_set is not None and score.claim_set not in claim_sets:
+                claim_sets.add(score.claim_set)
+                rows["claims"] += [
+                    (
+                        score.claim_set,
+                        finding.rank,
+                        kept.text(finding.text),
+                        item_hash(record.item),
+                        values.text(run.run_id),
+                        created,
+                    )
+                    for finding in score.findings
+                    if finding.kind == "claim"
+                ]
     return rows
 
 
 def _verdict_rows(run: RunRow, record: Record, score: Score) -> list[Row]:
+    kept = _Kept(run)
     held = (record.context_sets or {}).get(score.context_set or "")
     return [
         (
@@ -173,11 +224,11 @@ def _verdict_rows(run: RunRow, record: Record, score: Score) -> list[Row]:
             values.text(finding.id),
             finding.rank,
             # The text of a context stands in `contexts` once, however many scorers judge it.
-            None if _is_held(finding, held) else values.text(finding.text),
+            None if _is_held(finding, held) else kept.text(finding.text),
             finding.positive,
-            values.text(finding.why),
+            kept.words(finding.why),
             list(finding.sources),
-            _texts(finding.quotes),
+            [kept.words(quote) for quote in finding.quotes],
             finding.verified,
             _texts(finding.warnings),
             values.number(finding.confidence),
@@ -223,102 +274,3 @@ def _is_held(finding: Finding, held: ContextSet | None) -> bool:
 
 def _texts(parts: Iterable[str]) -> list[str]:
     return [values.text(part) for part in parts]
-
-
-#: The columns that `to_context` takes, in its order.
-CONTEXT_COLUMNS = "text, context_id, score, metadata"
-#: The columns that `to_response` takes, in its order.
-RESPONSE_COLUMNS = "output, returned_contexts, response, latency_ms, error"
-#: The columns that `to_finding` takes, in its order; `text` with that of `contexts` where it is NULL.
-FINDING_COLUMNS = (
-    "kind, verdict_id, rank, text, positive, why, sources, quotes, verified, warnings, confidence, remembered,"
-    " duplicate_of"
-)  #: The columns that `to_score` takes, in its order.
-SCORE_COLUMNS = (
-    "scorer, kind, status, exact_fraction, score, scale, reason, against, counted, error, raw, context_set, claim_set,"
-    " judge, judge_params, prompt_version, scorer_version, calls, remembered, prompt_tokens, completion_tokens,"
-    " cached_tokens, cost_usd"
-)
-#: The columns that `to_item` takes, in its order.
-ITEM_COLUMNS = "item_id, input, reference, reference_context_ids, claims, answerable, metadata"
-
-
-def to_item(row: Row) -> Item:
-    """An item from its stored columns; what the dataset said about output and contexts is not kept."""
-    item_id, asked, reference, context_ids, claims, answerable, metadata = row
-    return Item(
-        id=item_id,
-        input=asked,
-        reference=reference,
-        reference_context_ids=tuple(context_ids or ()),
-        claims=None if claims is None else tuple(claims),
-        answerable=answerable,
-        metadata=values.from_json(metadata) or {},
-    )
-
-
-def to_context(row: Row) -> Context:
-    """A context from its stored columns."""
-    text, context_id, score, metadata = row
-    return Context(text=text, id=context_id, score=score, metadata=values.from_json(metadata) or {})
-
-
-def to_response(row: Row, contexts: Sequence[Context]) -> Response:
-    """A response from its stored columns and `contexts`, those that the target returned with it."""
-    output, returned, raw, latency_ms, error = row
-    return Response(
-        output=output,
-        contexts=None if returned is None else tuple(contexts),
-        raw=values.from_json(raw),
-        latency_ms=latency_ms,
-        error=error,
-    )
-
-
-def to_finding(row: Row) -> Finding:
-    """A finding from its stored columns."""
-    kind, finding_id, rank, text, positive, why, sources, quotes, verified, warnings, confidence, remembered, first = (
-        row
-    )
-    return Finding(
-        kind=kind,
-        id=finding_id,
-        rank=rank,
-        text=text or "",
-        positive=positive,
-        why=why,
-        sources=tuple(sources),
-        quotes=tuple(quotes),
-        verified=verified,
-        warnings=tuple(warnings),
-        confidence=confidence,
-        remembered=remembered,
-        duplicate_of=first,
-    )
-
-
-def to_score(row: Row, findings: Sequence[Finding]) -> Score:
-    """A score from its stored columns and its findings."""
-    scorer, kind, status, exact, value, scale, reason, against, counted, error, raw, context_set, claim_set = row[:13]
-    judge, judge_params, prompt_version, scorer_version, *usage = row[13:]
-    return Score(
-        scorer=scorer,
-        kind=kind,
-        status=Status(status),
-        exact=values.to_fraction(exact),
-        value=value,
-        scale=scale,
-        reason=reason,
-        against=against,
-        findings=tuple(findings),
-        counted=counted,
-        error=error,
-        raw=raw,
-        context_set=context_set,
-        claim_set=claim_set,
-        judge=judge,
-        judge_params=judge_params,
-        prompt_version=prompt_version,
-        scorer_version=scorer_version,
-        usage=Usage(*usage),
-    )

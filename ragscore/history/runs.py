@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RUNNING, COMPLETE, INCOMPLETE, FAILED, CANCELLED = "running", "complete", "incomplete", "failed", "cancelled"
 STATUSES = (RUNNING, COMPLETE, INCOMPLETE, FAILED, CANCELLED)
 
-_JSON = frozenset({"suite_doc", "scorers"})
+_JSON = frozenset({"suite_doc", "scorers", "gate"})
 _TIMES = frozenset({"started_at", "ended_at"})
 
 
@@ -36,6 +36,8 @@ class RunRow:
         attempt: 1, and one more with each resume.
         started_at: When the first attempt started; times are UTC.
         min_coverage: The share of eligible rows that must have a score.
+        gate_verdict: `pass`, `fail` or `inconclusive`; None without a gate. `gate` holds its numbers, JSON-able.
+        store_text: `full`, or `hash` where no text of the corpus may be kept.
     """
 
     run_id: str
@@ -68,10 +70,33 @@ class RunRow:
     ragscore_version: str = field(default_factory=lambda: ragscore.__version__)
     host: str | None = None
     pid: int | None = None
+    gate_verdict: str | None = None
+    gate: Any = None
+    store_text: str = "full"
 
     def ended(self, status: str, **changes: Any) -> RunRow:
         """A copy with another status and other `changes`."""
         return replace(self, status=status, **changes)
+
+    def is_later_than(self, other: RunRow) -> bool:
+        """Whether this row tells of a later state of the same run: a later attempt, or its end."""
+        return (self.attempt, self.ended_at is not None, self.ended_at or self.started_at) > (
+            other.attempt,
+            other.ended_at is not None,
+            other.ended_at or other.started_at,
+        )
+
+    def as_stored(self) -> dict[str, Any]:
+        """The row by column, as text, numbers and times; JSON columns as JSON text."""
+        return {name: _stored(self, name) for name in _COLUMNS}
+
+    @classmethod
+    def from_stored(cls, row: Mapping[str, Any]) -> RunRow:
+        """The row that `as_stored` gave, times as ISO text; columns that it lacks have their defaults."""
+        stored = {name: row[name] for name in _COLUMNS if row.get(name) is not None}
+        stored |= {name: values.from_json(stored[name]) for name in _JSON & set(stored)}
+        stored |= {name: values.utc(datetime.fromisoformat(stored[name])) for name in _TIMES & set(stored)}
+        return cls(**stored | {"scorers": tuple(stored["scorers"])})
 
 
 _COLUMNS = tuple(column.name for column in fields(RunRow))
@@ -95,6 +120,15 @@ def update(connection: duckdb.DuckDBPyConnection, row: RunRow) -> None:
     connection.execute(
         f"UPDATE runs SET {changes} WHERE run_id = ?", [*(_stored(row, n) for n in _COLUMNS), values.text(row.run_id)]
     )
+
+
+def adopt(connection: duckdb.DuckDBPyConnection, row: RunRow) -> None:
+    """Take over the row of a run that another history or host wrote, unless a later state of it is here."""
+    known = find(connection, row.run_id)
+    if known is None:
+        insert(connection, row)
+    elif row.is_later_than(known):
+        update(connection, row)
 
 
 def find(connection: duckdb.DuckDBPyConnection, run_id: str) -> RunRow | None:

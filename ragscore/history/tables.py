@@ -7,7 +7,7 @@ there already are left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,11 @@ class Table:
     name: str
     columns: Mapping[str, str]
     cell: tuple[str, ...]
+
+    @property
+    def is_of_a_run(self) -> bool:
+        """Whether each row belongs to one run."""
+        return "run_id" in self.columns
 
     def cells(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> list[Row]:
         """For each of `rows` the values of the columns `names`: by default of those that name its cell."""
@@ -70,7 +75,8 @@ TABLES = {
             " error VARCHAR, raw VARCHAR, calls BIGINT, remembered BIGINT, prompt_tokens BIGINT,"
             " completion_tokens BIGINT, cached_tokens BIGINT, cost_usd DOUBLE, created_at TIMESTAMPTZ, suite VARCHAR,"
             " retriever VARCHAR, version VARCHAR, target VARCHAR, dataset_hash VARCHAR, judge VARCHAR,"
-            " judge_params VARCHAR, prompt_version VARCHAR, scorer_version VARCHAR, ragscore_version VARCHAR",
+            " judge_params VARCHAR, prompt_version VARCHAR, scorer_version VARCHAR, ragscore_version VARCHAR,"
+            " item_hash VARCHAR",
         ),
         _table(
             "verdicts",
@@ -85,6 +91,12 @@ TABLES = {
             "run_id VARCHAR, item_id VARCHAR, scorer VARCHAR, attempt INTEGER, number INTEGER, task VARCHAR,"
             " model VARCHAR, mode VARCHAR, outcome VARCHAR, prompt_tokens BIGINT, completion_tokens BIGINT,"
             " cached_tokens BIGINT, cost_usd DOUBLE, latency_ms DOUBLE, error VARCHAR, started_at TIMESTAMPTZ",
+        ),
+        _table(
+            "claims",
+            "claim_set",
+            "claim_set VARCHAR, number INTEGER, text VARCHAR, item_hash VARCHAR, first_run_id VARCHAR,"
+            " created_at TIMESTAMPTZ",
         ),
     )
 }
@@ -102,25 +114,57 @@ def append_new(connection: duckdb.DuckDBPyConnection, rows: Rows, *, parent: str
     new = missing(connection, parent, TABLES[parent].cells(rows[parent]))
     for name, offered in rows.items():
         table = TABLES[name]
-        belonging = [row for row, of in zip(offered, table.cells(offered, cell), strict=True) if of in new]
+        belonging = offered
+        if table.is_of_a_run:
+            belonging = [row for row, of in zip(offered, table.cells(offered, cell), strict=True) if of in new]
         cells = table.cells(belonging)
         absent = new if name == parent else missing(connection, name, cells)
         _append(connection, name, [row for row, own in zip(belonging, cells, strict=True) if own in absent])
+    if parent == "scores":
+        mark_superseded(connection, {cell[0] for cell in new if cell[-1] > 1})
     return new
 
 
+def mark_superseded(connection: duckdb.DuckDBPyConnection, run_ids: Iterable[str]) -> None:
+    """Set `superseded` on the scores, and their verdicts, of these runs of whose cell a later attempt is there too."""
+    for run_id in run_ids:
+        connection.execute(
+            "UPDATE scores SET superseded = true"
+            " FROM (SELECT item_id, scorer, max(attempt) AS attempt FROM scores WHERE run_id = $1 AND attempt > 1"
+            " GROUP BY ALL) AS later"
+            " WHERE scores.run_id = $1 AND later.item_id = scores.item_id AND later.scorer = scores.scorer"
+            " AND later.attempt > scores.attempt AND NOT scores.superseded",
+            [run_id],
+        )
+        connection.execute(
+            "UPDATE verdicts SET superseded = true"
+            " FROM (SELECT item_id, scorer, attempt FROM scores WHERE run_id = $1 AND superseded) AS earlier"
+            " WHERE verdicts.run_id = $1 AND earlier.item_id = verdicts.item_id AND earlier.scorer = verdicts.scorer"
+            " AND earlier.attempt = verdicts.attempt AND NOT verdicts.superseded",
+            [run_id],
+        )
+
+
 def missing(connection: duckdb.DuckDBPyConnection, table: str, cells: Sequence[Row]) -> set[Row]:
-    """Those of `cells` that no row of `table` is about. All are of one run, which keeps the search within that run."""
+    """Those of `cells` that no row of `table` is about.
+
+    All are of one run, which keeps the search within that run; or of none (`claims`, which many runs share).
+    """
     if not cells:
         return set()
     names = TABLES[table].cell
     types = {name: TABLES[table].columns[name] for name in names}
     distinct = list(dict.fromkeys(cells))
     picked = ", ".join(names)
+    params = [_as_text(types, distinct)]
+    within = ""
+    if TABLES[table].is_of_a_run:
+        within = "WHERE run_id = ?"
+        params.append(distinct[0][names.index("run_id")])
     absent = connection.execute(
         f"SELECT {picked} FROM ({_offered(types)}) AS offered"
-        f" ANTI JOIN (SELECT {picked} FROM {table} WHERE run_id = ?) AS present USING ({picked})",
-        [_as_text(types, distinct), distinct[0][names.index("run_id")]],
+        f" ANTI JOIN (SELECT {picked} FROM {table} {within}) AS present USING ({picked})",
+        params,
     )
     return set(absent.fetchall())
 

@@ -255,7 +255,7 @@ def test_a_newer_schema_is_refused_and_left_alone(history: History) -> None:
         connection.execute("INSERT INTO schema_migrations VALUES (999, 'later', now(), '9.9.9')")
     before = history.path.read_bytes()
     for call in (history.runs, lambda: history.start_run(run_row("b"))):
-        with pytest.raises(HistoryTooNew, match=r"ragscore 9\.9\.9 with schema 999; ragscore .* knows 1.*upgrade"):
+        with pytest.raises(HistoryTooNew, match=r"ragscore 9\.9\.9 with schema 999; ragscore .* knows \d+.*upgrade"):
             call()
         assert history.path.read_bytes() == before
 

@@ -1,0 +1,205 @@
+"""The commands that read, move and prune the history, as real processes in a user's folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+
+import duckdb
+import pytest
+
+from ragscore.history import History
+from ragscore.history.inbox import folder_of
+from tests.history.example import example
+from tests.history.test_connection import held
+from tests.workspace import Workspace, items
+
+
+@pytest.fixture
+def filled(workspace: Workspace) -> Workspace:
+    """A folder whose history holds the runs of `tests.history.example`."""
+    example(workspace.history)
+    return workspace
+
+
+def test_trend_draws_bars_and_lists_points_with_change_and_gate(filled: Workspace) -> None:
+    shown = filled.ragscore("trend", "docs", "--scorer", "context_recall")
+    assert shown.returncode == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert lines[1] == "context_recall  docs · docs-search"
+    assert lines[2].split()[0] == "▆▆▁█"
+    assert [line.split() for line in lines[4:]] == [
+        ["run-1", "v1", "0.75", "4", "100%", "pass"],
+        ["run-2", "v1", "0.75", "0.00", "4", "100%", "pass"],
+        ["run-3", "v2", "0.58", "-0.17", "4", "100%", "fail"],
+        ["run-4", "v3", "0.83", "+0.25", "4", "100%", "inconclusive"],
+    ]
+    by_version = json.loads(filled.ragscore("trend", "--by", "version", "--where", "n > 0", "--json").stdout)
+    assert [point["label"] for point in by_version[1]["points"]] == ["v1", "v2", "v3"]
+    assert filled.ragscore("trend", "dogs").stderr.startswith("error: ")
+    assert filled.ragscore("trend", "--where", "n > 99").stdout == "no run fits\n"
+
+
+def test_sql_comes_from_a_file_or_the_command_line_and_not_both(filled: Workspace) -> None:
+    (filled.folder / "q.sql").write_text("create temp table t as select 1 as x;\nselect x from t;\n", encoding="utf-8")
+    assert json.loads(filled.ragscore("sql", "-f", "q.sql", "--json").stdout) == [{"x": 1}]
+    for wrong in (["sql"], ["sql", "select 1", "-f", "q.sql"], ["sql", "-f", "none.sql"], ["sql", "-- nothing"]):
+        done = filled.ragscore(*wrong)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("error: ")
+
+
+def test_sql_writes_csv_json_and_parquet(filled: Workspace) -> None:
+    query = (
+        "select null as a, '' as b, 'x,\"y\"' as c, [1, 2] as d, true as e, '{\"k\": 1}'::json as f, 'nan'::double as g"
+    )
+    text = filled.ragscore("sql", query, "--format", "csv").stdout
+    assert text == 'a,b,c,d,e,f,g\n,"","x,""y""","[1, 2]",true,"{""k"": 1}",nan\n'
+    assert next(csv.DictReader(io.StringIO(text)))["c"] == 'x,"y"'
+    (row,) = json.loads(filled.ragscore("sql", query, "--format", "json").stdout)
+    assert row == {"a": None, "b": "", "c": 'x,"y"', "d": [1, 2], "e": True, "f": {"k": 1}, "g": None}
+    done = filled.ragscore("sql", "from score_history", "--format", "parquet", "-o", "s.parquet")
+    assert done.returncode == 0, done.stderr
+    assert len(duckdb.read_parquet(str(filled.folder / "s.parquet")).fetchall()) == 8
+    assert filled.ragscore("sql", "select 1", "--format", "parquet").returncode == 2
+    assert filled.ragscore("sql", "select 1 as x", "--format", "csv", "-o", "x.csv").stdout == ""
+    assert (filled.folder / "x.csv").read_bytes() == b"x\n1\n"
+
+
+def test_control_characters_are_shown_and_not_sent_to_the_terminal(filled: Workspace) -> None:
+    query = "select 'a' || chr(27) || '[31mred' || chr(155) || '1m' as x"
+    assert "a␛[31mred\ufffd1m" in filled.ragscore("sql", query).stdout
+    for format in ("table", "json"):
+        shown = filled.ragscore("sql", query, "--format", format).stdout
+        assert "\x1b" not in shown
+        assert "\x9b" not in shown
+    (row,) = json.loads(filled.ragscore("sql", query, "--json").stdout)
+    assert row["x"] == "a\x1b[31mred\x9b1m"
+
+
+def test_sql_reaches_other_files_only_when_told(filled: Workspace) -> None:
+    query = "select count(*) as n from read_json('questions.jsonl')"
+    assert filled.ragscore("sql", query).returncode == 2
+    assert json.loads(filled.ragscore("sql", query, "--allow-external", "--json").stdout) == [{"n": 4}]
+    assert filled.ragscore("sql", "delete from runs", "--allow-external").returncode == 2
+
+
+def test_a_run_goes_from_one_host_to_another_through_an_inbox(filled: Workspace) -> None:
+    left = filled.ragscore("export", "last", "--inbox", "shared")
+    assert left.returncode == 0, left.stderr
+    taken = filled.ragscore("ingest", "shared", "--history", "other.duckdb", "--json")
+    assert [(each["batches"], each["run_ids"]) for each in json.loads(taken.stdout)] == [(1, ["run-4"])]
+    assert not (filled.folder / "shared").exists()
+    address = (filled.folder / "remote").as_uri()
+    assert filled.ragscore("export", "run-3", "--inbox", address).returncode == 0
+    taken = filled.ragscore("ingest", address, "--history", "other.duckdb")
+    assert taken.stdout == f"{address}: 1 batches of 1 runs, 9 rows were new\n".replace("9 rows", "17 rows")
+    assert (
+        filled.ragscore("ingest").stdout == f"{folder_of(filled.history).relative_to(filled.folder)}: nothing waits\n"
+    )
+    assert filled.ragscore("ingest", "nowhere").returncode == 2
+
+
+def test_histories_of_several_jobs_are_merged(filled: Workspace) -> None:
+    shutil.copy(filled.history, filled.folder / "a.duckdb")
+    first = filled.ragscore("merge", "a.duckdb", ".ragscore/history.duckdb", "--history", "all.duckdb", "--json")
+    assert [len(each["new_runs"]) for each in json.loads(first.stdout)] == [4, 0]
+    again = filled.ragscore("merge", "a.duckdb", "--history", "all.duckdb")
+    assert again.stdout == "a.duckdb: 0 new runs, 4 known ones; no new rows\n"
+    assert filled.ragscore("merge").returncode == 2
+    assert filled.ragscore("merge", "none.duckdb").returncode == 2
+
+
+def test_prune_tells_what_goes_and_does_it_only_when_told(filled: Workspace) -> None:
+    told = filled.ragscore("prune", "--keep", "1")
+    assert told.returncode == 0, told.stderr
+    assert "stays: run-2, the last run of docs that passed its gate" in told.stdout
+    assert "2 runs, with " in told.stdout
+    assert "would go; nothing was changed" in told.stdout
+    assert len(History(filled.history).runs()) == 4
+    done = json.loads(filled.ragscore("prune", "--keep", "1", "--yes", "--json").stdout)
+    assert (done["done"], done["runs"], done["kept"]) == (True, ["run-3", "run-1"], 2)
+    assert len(History(filled.history).runs()) == 2
+    assert filled.ragscore("prune", "--keep", "9999d").stdout == "nothing to take out. 2 runs stay.\n"
+    for wrong in ("0", "-1", "many", "0d"):
+        assert filled.ragscore("prune", f"--keep={wrong}").returncode == 2
+    assert filled.ragscore("prune").returncode == 2
+
+
+def test_export_writes_a_file_per_table(filled: Workspace) -> None:
+    done = filled.ragscore("export", "--to", "out", "--format", "jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "33 scores" in done.stdout
+    lines = (filled.folder / "out" / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len([json.loads(line) for line in lines]) == 33
+    assert filled.ragscore("export", "--to", "out").returncode == 2
+    assert filled.ragscore("export", "--inbox", "x").returncode == 2
+
+
+def test_the_commands_of_the_documentation_do_what_it_says(filled: Workspace) -> None:
+    from tests.history.test_cookbook import PAGE
+
+    shutil.copy(filled.history, filled.folder / "other.duckdb")
+    shutil.copy(filled.history, filled.folder / "old.duckdb")
+    (filled.folder / "question.sql").write_text("from runs", encoding="utf-8")
+    lines = [line for block in PAGE.split("```sh\n")[1:] for line in block.split("```")[0].splitlines()]
+    lines += [part for part in PAGE.split("`") if part.startswith("ragscore merge old")]
+    assert len(lines) >= 11
+    import shlex
+
+    for line in lines:
+        done = filled.ragscore(*shlex.split(line, comments=True)[1:])
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+
+
+def test_runs_show_gate_and_what_was_written_as_json(filled: Workspace) -> None:
+    newest = json.loads(filled.ragscore("runs", "--json").stdout)[0]
+    assert (newest["gate_verdict"], newest["expected_scores"], newest["written_scores"]) == ("inconclusive", 8, 8)
+
+
+def test_a_reader_waits_for_a_writer(filled: Workspace) -> None:
+    import subprocess
+
+    with held(filled.history):
+        waiting = subprocess.Popen(
+            filled.command("sql", "select count(*) as n from runs", "--json"),
+            cwd=filled.folder,
+            env=filled.environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(timeout=2)
+    assert json.loads(waiting.communicate(timeout=60)[0]) == [{"n": 4}]
+
+
+@pytest.mark.parametrize(("flag", "left"), [("--errors-only", {"mate"}), ("--missing-only", {"tea"}), (None, set())])
+def test_resume_does_what_is_missing_or_what_failed_or_both(
+    workspace: Workspace, flag: str | None, left: set[str]
+) -> None:
+    workspace.order(**{"What_about_tea?": "raise"})
+    workspace.ragscore("run", "suite.yaml")
+    with duckdb.connect(workspace.history) as connection:  # as if the run had been killed before its last item
+        for table in ("scores", "verdicts", "items", "contexts", "context_sets"):
+            connection.execute(f"DELETE FROM {table} WHERE item_id = 'mate'")
+    workspace.order()
+    done = workspace.ragscore("resume", *([flag] if flag else []))
+    assert done.returncode == (3 if left else 0)
+    found = workspace.sql("select distinct item_id from latest_scores where status = 'ok'")
+    assert {item for (item,) in found} == {row["id"] for row in items()} - left
+    assert workspace.ragscore("resume", "--missing-only", "--errors-only").returncode == 2
+
+
+def test_a_suite_that_keeps_no_texts_asks_again_on_resume(workspace: Workspace) -> None:
+    workspace.write_suite(store_text="hash")
+    workspace.order(**{"What_about_tea?": "raise"})
+    workspace.ragscore("run", "suite.yaml")
+    assert b"Camellia" not in workspace.history.read_bytes()
+    workspace.order()
+    done = workspace.ragscore("resume")
+    assert done.returncode == 0, done.stderr
+    assert b"Camellia" not in workspace.history.read_bytes()
+    assert workspace.sql("select distinct status from latest_scores") == [("ok",)]
+    assert workspace.ragscore("show", "last", "--item", "tea").returncode == 0

@@ -1,164 +1,151 @@
-"""Two runs against each other, item by item: what got worse, what got better, and which facts went missing."""
+"""Two runs against each other: the pairs, what the rule of the gate says about them, and both as data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
-from ragscore.errors import UsageError
-from ragscore.history import History, ItemScore, RunRow, findings, item_scores
-from ragscore.scorers import mean
+from ragscore.gate import (
+    Answer,
+    Move,
+    Pair,
+    ScorerComparison,
+    answers,
+    comparison_rows,
+    noise_floors,
+    pair_runs,
+    question_of,
+)
+from ragscore.history import History, RunRow
+from ragscore.scorers.arithmetic import as_fraction
 
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """One item under one scorer in both runs. `lost` and `won` are claims, supported on one side only."""
-
-    before: ItemScore
-    after: ItemScore
-    change: Fraction
-    lost: Sequence[str] = ()
-    won: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ScorerComparison:
-    """One scorer in both runs; means and pairs are over the items scored on both sides.
-
-    Attributes:
-        pairs: Every item that both runs scored, in the order of the dataset.
-        before, after: Means of `exact` over the pairs; None when there are none.
-        one_sided: Items that only one of the runs scored.
-        changed: Items whose input, reference or claims differ; they are not compared.
-    """
-
-    scorer: str
-    scale: float
-    pairs: Sequence[Pair]
-    before: Fraction | None
-    after: Fraction | None
-    one_sided: Sequence[str]
-    changed: Sequence[str]
-
-    @property
-    def worse(self) -> list[Pair]:
-        """The items that got worse, the largest drop first."""
-        return sorted((pair for pair in self.pairs if pair.change < 0), key=lambda pair: pair.change)
-
-    @property
-    def better(self) -> list[Pair]:
-        """The items that got better, the largest rise first."""
-        return sorted((pair for pair in self.pairs if pair.change > 0), key=lambda pair: -pair.change)
+__all__ = ["Comparison", "Move", "Pair", "ScorerComparison", "compare_runs", "keep_comparison"]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Run `after` against run `before`."""
+    """Run `after` against run `before`.
+
+    Attributes:
+        answers: By scorer what the rule of the gate says about a drop.
+        unlike: Why a difference may say nothing about the retriever; not empty only when that was forced.
+        noise: By scorer the judge's measured noise that the rule was told, unscaled.
+    """
 
     before: RunRow
     after: RunRow
     scorers: Sequence[ScorerComparison]
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    unlike: Sequence[str] = ()
+    noise: Mapping[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The comparison as JSON; scores in the scorer's scale."""
+        return {
+            "before": _run(self.before),
+            "after": _run(self.after),
+            "forced": bool(self.unlike),
+            "unlike": list(self.unlike),
+            "scorers": [
+                {
+                    "scorer": each.scorer,
+                    "scale": each.scale,
+                    **self.answers[each.scorer].as_dict(each.scale),
+                    "noise_floor": self.noise[each.scorer] * each.scale if each.scorer in self.noise else None,
+                    "worse": [_pair(pair) for pair in each.worse],
+                    "better": [_pair(pair) for pair in each.better],
+                    "one_sided": list(each.one_sided),
+                    "changed": list(each.changed),
+                    "came": list(each.came),
+                    "went": list(each.went),
+                }
+                for each in self.scorers
+            ],
+        }
 
 
-def compare_runs(history: History, before: RunRow, after: RunRow) -> Comparison:
+def compare_runs(
+    history: History,
+    before: RunRow,
+    after: RunRow,
+    *,
+    max_drop: Mapping[str, float] | None = None,
+    before_in: History | None = None,
+    force: bool = False,
+) -> Comparison:
     """Pair the items of two runs and compare them.
+
+    Args:
+        history: Where the runs are.
+        before: The earlier run, or the baseline.
+        after: The later run.
+        max_drop: The drop that is tolerated, by scorer and in its scale; what the later run's suite says when left out.
+        before_in: Where `before` is, if that is another history.
+        force: Compare runs that are unlike all the same.
 
     Raises:
         UsageError: the runs were judged or scored differently, so that a difference would say nothing about the
-            retriever; or they have no scorer in common.
+            retriever; they share too few items; or they have no scorer in common.
     """
-    _refuse("treatment of repeated contexts", before.duplicates, after.duplicates)
-    scores = {run.run_id: item_scores(history, run.run_id) for run in (before, after)}
-    names = [
-        str(scorer["name"])
-        for scorer in after.scorers
-        if any(str(scorer["name"]) == str(other["name"]) for other in before.scorers)
-    ]
-    if not names:
-        raise UsageError(
-            "the runs cannot be compared: they have no scorer in common", mend="name their scorers alike in the suite"
+    paired = pair_runs(history, before, after, before_in=before_in, force=force)
+    limits = max_drop if max_drop is not None else declared_drops(after)
+    floors = noise_floors(history, after)
+    questions = [
+        question_of(
+            each,
+            limit=as_fraction(limits.get(each.scorer, 0)) / as_fraction(each.scale),
+            floor=floors.get(each.scorer),
         )
-    claims = {run.run_id: _supported(history, run.run_id) for run in (before, after)}
+        for each in paired.scorers
+    ]
+    said = answers(questions)
     return Comparison(
         before,
         after,
-        [
-            _compared(
-                name,
-                {s.item_id: s for s in scores[before.run_id] if s.scorer == name},
-                {s.item_id: s for s in scores[after.run_id] if s.scorer == name},
-                claims[before.run_id],
-                claims[after.run_id],
-            )
-            for name in names
-        ],
+        paired.scorers,
+        {each.scorer: answer for each, answer in zip(paired.scorers, said, strict=True)},
+        paired.unlike,
+        {each.scorer: floors[each.scorer].floor for each in paired.scorers if each.scorer in floors},
     )
 
 
-def _compared(
-    name: str,
-    before: dict[str, ItemScore],
-    after: dict[str, ItemScore],
-    supported_before: dict[tuple[str, str], dict[str, bool]],
-    supported_after: dict[tuple[str, str], dict[str, bool]],
-) -> ScorerComparison:
-    pairs, one_sided, changed = [], [], []
-    for item_id in dict.fromkeys([*before, *after]):
-        old, new = before.get(item_id), after.get(item_id)
-        if old is not None and new is not None:
-            _refuse_unlike(old, new)
-            if old.item_hash != new.item_hash or _claims_differ(old, new):
-                changed.append(item_id)
-                continue
-        if old is None or new is None or old.exact is None or new.exact is None or not (old.counted and new.counted):
-            if any(score is not None and score.exact is not None for score in (old, new)):
-                one_sided.append(item_id)
-            continue
-        _refuse(f"expected answer of {name}", old.against, new.against)
-        was, now = supported_before.get((item_id, name), {}), supported_after.get((item_id, name), {})
-        pairs.append(
-            Pair(
-                old,
-                new,
-                new.exact - old.exact,
-                lost=[claim for claim, supported in was.items() if supported and not now.get(claim, False)],
-                won=[claim for claim, supported in now.items() if supported and not was.get(claim, False)],
-            )
-        )
-    scale = next((score.scale for score in [*after.values(), *before.values()]), 1.0)
-    return ScorerComparison(
-        name,
-        scale,
-        pairs,
-        mean([pair.before.exact for pair in pairs if pair.before.exact is not None]),
-        mean([pair.after.exact for pair in pairs if pair.after.exact is not None]),
-        one_sided,
-        changed,
+def keep_comparison(history: History, comparison: Comparison) -> None:
+    """Write the comparison to the table `comparisons`, one row per scorer; the same one is kept once."""
+    found = [(each, comparison.answers[each.scorer]) for each in comparison.scorers]
+    forced = bool(comparison.unlike)
+    purpose = "compare, forced" if forced else "compare"
+    history.store_comparison(
+        comparison_rows(comparison.before, comparison.after, found, purpose=purpose, forced=forced)
     )
 
 
-def _claims_differ(old: ItemScore, new: ItemScore) -> bool:
-    # A side without contexts never needed its claims; that alone is no change of the dataset.
-    return old.claim_set is not None and new.claim_set is not None and old.claim_set != new.claim_set
+def declared_drops(run: RunRow) -> dict[str, float]:
+    """By scorer the `max_drop` of the gate that the run's suite declares, in the scorer's scale."""
+    gate = run.suite_doc.get("gate") if isinstance(run.suite_doc, Mapping) else None
+    parts = gate.items() if isinstance(gate, Mapping) else ()
+    found = {name: part.get("max_drop") for name, part in parts if isinstance(part, Mapping)}
+    return {
+        str(name): float(drop)
+        for name, drop in found.items()
+        if isinstance(drop, int | float) and not isinstance(drop, bool)
+    }
 
 
-def _refuse_unlike(old: ItemScore, new: ItemScore) -> None:
-    _refuse(f"kind of scorer called {new.scorer}", old.kind, new.kind)
-    _refuse("judge", old.judge, new.judge)
-    _refuse("judge's prompt", old.prompt_version, new.prompt_version)
-    _refuse("scorer version", old.scorer_version, new.scorer_version)
+def _run(row: RunRow) -> dict[str, Any]:
+    names = ("run_id", "suite", "retriever", "version", "judge", "items", "status", "started_at")
+    return {name: str(value) if name == "started_at" else value for name in names for value in (getattr(row, name),)}
 
 
-def _refuse(what: str, was: str | None, now: str | None) -> None:
-    if was and now and was != now:
-        raise UsageError(
-            f"the runs cannot be compared: their {what} differs ({was}, {now})", mend="judge both runs the same way"
-        )
-
-
-def _supported(history: History, run_id: str) -> dict[tuple[str, str], dict[str, bool]]:
-    claims: dict[tuple[str, str], dict[str, bool]] = {}
-    for each in findings(history, run_id, kind="claim"):
-        claims.setdefault((each.item_id, each.scorer), {})[each.finding.text] = bool(each.finding.positive)
-    return claims
+def _pair(pair: Pair) -> dict[str, Any]:
+    return {
+        "item_id": pair.after.item_id,
+        "input": pair.after.input,
+        "before": pair.before.score,
+        "after": pair.after.score,
+        "change": float(pair.change * Fraction(pair.after.scale)),
+        "lost": list(pair.lost),
+        "won": list(pair.won),
+        "moves": [{"text": move.text, "before": move.before, "after": move.after} for move in pair.moves],
+    }

@@ -14,8 +14,8 @@ from rich.console import Console
 from ragscore.history import History, RunRow, item_detail
 from ragscore.judges.scripted import ScriptedJudge
 from ragscore.report.comparison import compare_runs
-from ragscore.report.summary import summary_of
 from ragscore.report.layout import console
+from ragscore.report.summary import summary_of
 from ragscore.report.terminal import print_comparison, print_item, print_runs, print_summary
 
 from .conftest import Bench, make_bench
@@ -43,9 +43,10 @@ class Happened:
     def everything(self, width: int) -> dict[str, list[str]]:
         """All that can be printed of them."""
         history, before, after = self.history, self.before, self.after
+        comparison = compare_runs(history, before, after, force=True)
         shown = {
             "summary": printed(lambda out: print_summary(summary_of(history, after), out), width),
-            "comparison": printed(lambda out: print_comparison(compare_runs(history, before, after), out), width),
+            "comparison": printed(lambda out: print_comparison(comparison, out), width),
             "runs": printed(lambda out: print_runs(history.runs(), out), width),
         }
         for item_id in ("q1", "q2", "q3", "q4 [x]", "q5", "q7"):
@@ -157,7 +158,7 @@ def test_a_comparison_shows_means_changes_and_lost_facts(bench: Bench) -> None:
     assert re.fullmatch(r"  scorer +items +v1 +v2  change  worse  better", lines[2])
     assert re.fullmatch(r"  context_recall +2 +1\.00 +0\.83 +-0\.17 +1 +0", lines[3])
     assert re.fullmatch(r"  precision10 +2 +10\.00 +10\.00 +0\.00 +0 +0", lines[4])
-    assert "context_recall: scored on one side only: q3, q4" in lines
+    assert lines[5:7] == ["context_recall: new, not compared: q4", "context_recall: gone, not compared: q3"]
     assert lines[-3:] == [
         "context_recall: worse in 1",
         "  1.00 → 0.67  q1  What of lighthouse 1?",
@@ -193,10 +194,11 @@ def test_a_change_is_rounded_half_up_on_both_sides_of_zero(
 
 def test_long_lists_are_cut_and_counted(bench: Bench) -> None:
     before = bench.run([item(number, *FACTS) for number in range(9)], version="v1", scorers=["context_recall"])
-    rows = [item(number, NOISE) for number in range(7)] + [item(f"new{number}", *FACTS) for number in range(4)]
+    rows = [item(number, NOISE) for number in range(7)] + [item(f"new{number}", *FACTS) for number in range(6)]
     after = bench.run(rows, version="v2", scorers=["context_recall"])
     lines = printed(lambda out: print_comparison(compare_runs(bench.history, before, after), out))
-    assert "context_recall: scored on one side only: q7, q8, qnew0, qnew1, qnew2 and 1 more" in lines
+    assert "context_recall: gone, not compared: q7, q8" in lines
+    assert "context_recall: new, not compared: qnew0, qnew1, qnew2, qnew3, qnew4 and 1 more" in lines
     assert lines[-1] == "  … and 2 more"
 
 

@@ -2,17 +2,36 @@
 
 from ragscore.judges.claims import AskedClaims, ClaimSet, ClaimSource
 from ragscore.judges.protocol import Judge
-from ragscore.judges.tasks import AttributeClaims, Claim, ExtractClaims, Passage, RateContexts, Task
+from ragscore.judges.tasks import (
+    AnswerForm,
+    AttributeClaims,
+    Claim,
+    ContradictClaims,
+    ExtractClaims,
+    ExtractEntities,
+    GradeContexts,
+    MapClaims,
+    Passage,
+    RateContexts,
+    RateStatements,
+    Task,
+)
 
 __all__ = [
+    "AnswerForm",
     "AskedClaims",
     "AttributeClaims",
     "Claim",
     "ClaimSet",
     "ClaimSource",
+    "ContradictClaims",
     "ExtractClaims",
+    "ExtractEntities",
+    "GradeContexts",
     "Judge",
+    "MapClaims",
     "Passage",
     "RateContexts",
+    "RateStatements",
     "Task",
 ]

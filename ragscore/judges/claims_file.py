@@ -119,6 +119,7 @@ class ClaimsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._guard = threading.Lock()
+        self._lock = FileLock(path.with_name(f".{path.name}.lock"), poll_interval=0.01)
         self._entries: dict[str, FrozenEntry] = {}
         self._read_to = 0  # always the start of a line
         self._lines = 0
@@ -142,6 +143,13 @@ class ClaimsFile:
         with self._guard:
             self._take_in()
 
+    def is_behind(self) -> bool:
+        """Whether others have written to the file since it was read; a look at its length, which takes no time."""
+        try:
+            return self.path.stat().st_size != self._read_to
+        except OSError:
+            return self._read_to != 0
+
     def append(self, entry: FrozenEntry) -> FrozenEntry:
         """Add a line unless the reference has one; the line that stands is returned, and is what everybody uses.
 
@@ -149,17 +157,19 @@ class ClaimsFile:
             DatasetError: the file cannot be written, or a line of it cannot be understood.
         """
         with self._guard, self._locked():
-            rest = self._take_in()
-            if (standing := self._entries.get(entry.hash)) is not None:
-                return standing
-            with self.path.open("r+b" if self.path.exists() else "w+b") as file:
-                file.seek(self._read_to)
-                if _is_whole(rest):  # a line that only lacks its end; else what a killed append left behind
-                    file.write(rest + b"\n")
-                file.write(_line_of(entry))
-                file.truncate()
-            self._take_in()
-            return self._entries[entry.hash]
+            return self._append(entry)
+
+    def append_now(self, entry: FrozenEntry) -> FrozenEntry | None:
+        """As `append`, without waiting: None, and nothing is written, while somebody else is at the file."""
+        if not self._guard.acquire(blocking=False):
+            return None
+        try:
+            with self._locked(wait=False):
+                return self._append(entry)
+        except Timeout:
+            return None
+        finally:
+            self._guard.release()
 
     def refresh(
         self, item: Item, claims: Sequence[str], *, judge: str, prompt: str, force: bool = False
@@ -207,6 +217,19 @@ class ClaimsFile:
                 differences.append(ClaimsDiff(hash, entry, added, removed))
         return tuple(differences)
 
+    def _append(self, entry: FrozenEntry) -> FrozenEntry:
+        rest = self._take_in()
+        if (standing := self._entries.get(entry.hash)) is not None:
+            return standing
+        with self.path.open("r+b" if self.path.exists() else "w+b") as file:
+            file.seek(self._read_to)
+            if _is_whole(rest):  # a line that only lacks its end; else what a killed append left behind
+                file.write(rest + b"\n")
+            file.write(_line_of(entry))
+            file.truncate()
+        self._take_in()
+        return self._entries[entry.hash]
+
     def _take_in(self) -> bytes:
         """Read on from where we were, and give what follows the last end of a line."""
         try:
@@ -233,26 +256,26 @@ class ClaimsFile:
         return rest
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, *, wait: bool = True) -> Iterator[None]:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock = self.path.with_name(f".{self.path.name}.lock")
-            with FileLock(lock, timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
+            with self._lock.acquire(timeout=LOCK_TIMEOUT_S if wait else 0):
                 yield
         except Timeout:
+            if not wait:
+                raise
             raise DatasetError(
                 f"has been locked by another process for {LOCK_TIMEOUT_S:.0f} s",
                 where=str(self.path),
                 mend="end that process, then run again",
             ) from None
         except (OSError, NotImplementedError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            mend = "make the file and its folder writable"
-            raise DatasetError(f"cannot be written: {why}", where=str(self.path), mend=mend) from None
+            what = f"cannot be written: {getattr(error, 'strerror', None) or error}"
+            raise DatasetError(what, where=str(self.path), mend="make the file and its folder writable") from None
 
 
 def _shown(text: str) -> str:
-    text = normalised(text)
+    text = " ".join(text.split())  # as it was written, which NFKC would not leave it
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 

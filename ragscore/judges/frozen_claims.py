@@ -55,12 +55,20 @@ class FrozenClaims:
         """The claims that a person gave, or the frozen ones."""
         if item.claims is not None:
             return ClaimSet(item.claims, "item")
-        hash = reference_hash(item)
-        for file in self._files:
-            if (entry := file.get(hash)) is not None:
-                return entry.claim_set
+        if (entry := self.entry(item)) is not None:
+            return entry.claim_set
         # Not yet frozen: another process may be first, and then its claims are the ones.
         return None if self._freeze else self._asked.known(item)
+
+    def entry(self, item: Item) -> FrozenEntry | None:
+        """The line that holds the claims of the item's reference."""
+        hash = reference_hash(item)
+        return next((entry for file in self._files if (entry := file.get(hash)) is not None), None)
+
+    def is_writable(self, item: Item) -> bool:
+        """Whether `file` is where the claims of the item's reference stand, or would."""
+        first = next((file for file in self._files if file.get(reference_hash(item)) is not None), self.file)
+        return first is self.file
 
     async def of(self, item: Item) -> tuple[ClaimSet | None, Judgement | None]:
         """The claims; extracted and frozen if they must be, and then with the judgement that it took.
@@ -74,8 +82,8 @@ class FrozenClaims:
             self.require([item])
         if not self._freeze:
             return await self._asked.of(item)
-        # In a thread, here and below: another process may hold the lock for a moment.
-        await asyncio.to_thread(self.file.read)
+        if self.file.is_behind():
+            await asyncio.to_thread(self.file.read)
         if (known := self.known(item)) is not None:
             return known, None
         asked, judgement = await self._asked.of(item)
@@ -122,5 +130,8 @@ class _Freezing:
             judge=judgement.judge,
             prompt=judgement.prompt_version,
         )
-        standing = await asyncio.to_thread(self._file.append, entry)
+        # A write takes less time than going to a thread and back; only waiting for another process is done there.
+        standing = self._file.append_now(entry)
+        if standing is None:
+            standing = await asyncio.to_thread(self._file.append, entry)
         return replace(judgement, claims=standing.claims)

@@ -207,7 +207,11 @@ class Limiter:
                 self._queue.popleft()  # its loop ended without cancelling it: it will never send
             head = self._queue[0] if self._queue else None
             woken = head.woken if head is not None else None
-        if head is not None and woken is not None:
+        if head is None or woken is None:
+            return
+        if head.loop is _running_loop():
+            head.loop.call_soon(_set, woken)  # waking a loop from outside takes two system calls
+        else:
             head.loop.call_soon_threadsafe(_set, woken)
 
     def _answered(self, start: _Start, tokens: int | None) -> None:
@@ -240,6 +244,13 @@ class Limiter:
     def _held_by(self, now: float) -> float:
         """Seconds that were under a hold, in all, until `now`."""
         return self._hold_total - max(0.0, self._hold_until - now)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _set(future: asyncio.Future[None]) -> None:

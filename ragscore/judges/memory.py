@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from ragscore.items import Evidence, Judgement, Status, Usage, Verdict, digest
 from ragscore.judges.judgement_store import JudgementStore
 from ragscore.judges.protocol import PreparedJudge
-from ragscore.judges.tasks import AttributeClaims, ExtractClaims, RateContexts, Task
+from ragscore.judges.tasks import AnswerForm, AttributeClaims, ExtractClaims, RateContexts, Task
 
 #: Rises when the shape or the meaning of what is kept changes; what was kept before is then judged again.
 FORMAT = 1
@@ -138,7 +138,7 @@ class RememberingJudge:
             verdicts += told
             claims = tuple(answer.value["claims"])
             if answer.remembered:
-                usage += Usage(remembered=1 if isinstance(task, ExtractClaims) else len(told))
+                usage += Usage(remembered=1 if isinstance(task, (ExtractClaims, AnswerForm)) else len(told))
         failures = [answer.failure for _, answer in answered if answer.failure is not None]
         failure = next((f for f in failures if f.status is not Status.OK), None)
         by: Mapping[str, Any] = answered[0][1].value if answered else {}
@@ -147,7 +147,7 @@ class RememberingJudge:
         return Judgement(
             judge=by.get("judge", self.name),
             status=failure.status if failure is not None else Status.OK,
-            claims=claims if isinstance(task, ExtractClaims) else (),
+            claims=claims if isinstance(task, (ExtractClaims, AnswerForm)) else (),
             verdicts=tuple(verdicts),
             usage=usage,
             calls=tuple(call for judgement in made for call in judgement.calls),
@@ -210,6 +210,7 @@ class _Question:
             ),
             warnings=tuple(packed["warnings"]),
             confidence=packed["confidence"],
+            label=packed.get("label"),
             remembered=remembered,
         )
 
@@ -221,6 +222,7 @@ def _packed(verdict: Verdict, positions: Mapping[str, int]) -> dict[str, Any]:
         "evidence": [[positions.get(e.passage), e.quote, e.verified] for e in verdict.evidence],
         "warnings": list(verdict.warnings),
         "confidence": verdict.confidence,
+        **({"label": verdict.label} if verdict.label is not None else {}),
     }
 
 
@@ -228,6 +230,8 @@ def _questions(task: Task) -> tuple[_Question, ...]:
     match task:
         case ExtractClaims():
             return (_Question((task.name, task.question, task.reference)),)
+        case AnswerForm():
+            return (_Question((task.name, task.instructions, task.blocks, task.fields)),)
         case AttributeClaims():
             passages = sorted(task.passages, key=lambda passage: passage.text)
             texts = [passage.text for passage in passages]

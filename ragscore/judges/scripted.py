@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from ragscore.errors import RagscoreError
-from ragscore.items import Judgement, Status, Usage, Verdict
-from ragscore.judges.tasks import AttributeClaims, ExtractClaims, RateContexts, Task
+from ragscore.items import Evidence, Judgement, Status, Usage, Verdict
+from ragscore.judges.tasks import (
+    AnswerForm,
+    AttributeClaims,
+    ContradictClaims,
+    ExtractClaims,
+    ExtractEntities,
+    GradeContexts,
+    MapClaims,
+    RateContexts,
+    RateStatements,
+    Task,
+)
 
 T = TypeVar("T")
 #: A table by text, or a function of the text and the task. None: no verdict is given, as a judge that leaves one out.
@@ -23,6 +34,12 @@ class ScriptedJudge:
         claims: The claims by reference; by default the whole reference is one claim.
         supported: Whether a claim is supported, by claim text.
         relevant: Whether a passage is relevant, by passage text.
+        mapped: The texts of the passages that state a claim, by claim text (`map_claims`).
+        contradicted: Whether a claim is contradicted, by claim text.
+        answers: `yes`, `unsure` or `no`, by claim text (`rate_statements`).
+        grades: `high used`, `low`, …, by passage text (`grade_contexts`).
+        entities: The entities, by reference.
+        forms: The answer to a form as a mapping, by its instructions.
         default: The verdict on texts that a table does not name.
         failing: Tasks that end with a status (ABSTAINED, JUDGE_ERROR or BUDGET), by task name or by a function of the
             task that gives a status or None.
@@ -45,6 +62,12 @@ class ScriptedJudge:
         claims: Script[tuple[str, ...] | list[str]] | None = None,
         supported: Script[bool] | None = None,
         relevant: Script[bool] | None = None,
+        mapped: Script[tuple[str, ...] | list[str]] | None = None,
+        contradicted: Script[bool] | None = None,
+        answers: Script[str] | None = None,
+        grades: Script[str] | None = None,
+        entities: Script[tuple[str, ...] | list[str]] | None = None,
+        forms: Script[Mapping[str, object]] | None = None,
         default: bool = False,
         failing: Mapping[str, Status] | Callable[[Task], Status | None] | None = None,
         raises: RagscoreError | None = None,
@@ -53,6 +76,12 @@ class ScriptedJudge:
         self._claims = claims if claims is not None else (lambda text, task: (text,))
         self._supported = supported if supported is not None else {}
         self._relevant = relevant if relevant is not None else {}
+        self._mapped = mapped if mapped is not None else {}
+        self._contradicted = contradicted if contradicted is not None else {}
+        self._answers = answers if answers is not None else {}
+        self._grades = grades if grades is not None else {}
+        self._entities = entities if entities is not None else {}
+        self._forms = forms if forms is not None else {}
         self._default = default
         self._failing = failing if failing is not None else {}
         self._raises = raises
@@ -101,6 +130,20 @@ class ScriptedJudge:
         missing: list[str] = []
         if status is Status.OK:
             match task:
+                case ExtractEntities():
+                    claims = tuple(_told(self._entities, task.reference, task, ()) or ())
+                case AnswerForm():
+                    nothing: Mapping[str, object] = {}
+                    form = _told(self._forms, task.instructions, task, nothing)
+                    claims = (json.dumps(form, ensure_ascii=False, sort_keys=True),)
+                case MapClaims():
+                    verdicts = tuple(self._map(task))
+                case ContradictClaims():
+                    verdicts, missing = self._decide(self._contradicted, task, [(c.id, c.text) for c in task.claims])
+                case RateStatements():
+                    verdicts = tuple(_labelled(self._answers, task, [(c.id, c.text) for c in task.claims], "no"))
+                case GradeContexts():
+                    verdicts = tuple(_labelled(self._grades, task, [(p.id, p.text) for p in task.passages], "none"))
                 case ExtractClaims():
                     claims = tuple(_told(self._claims, task.reference, task, (task.reference,)) or ())
                 case AttributeClaims():
@@ -121,12 +164,25 @@ class ScriptedJudge:
             error=error,
         )
 
+    def _map(self, task: MapClaims) -> Iterator[Verdict]:
+        for claim in task.claims:
+            nowhere: tuple[str, ...] | list[str] = ()
+            texts = _told(self._mapped, claim.text, task, nowhere) or ()
+            evidence = tuple(Evidence(p.id, p.text, verified=True) for p in task.passages if p.text in texts)
+            yield Verdict(claim.id, bool(evidence), why="as scripted", evidence=evidence)
+
     def _decide(
         self, script: Script[bool], task: Task, texts: list[tuple[str, str]]
     ) -> tuple[tuple[Verdict, ...], list[str]]:
         told = [(id, _told(script, text, task, self._default)) for id, text in texts]
         verdicts = tuple(Verdict(id, positive, why="as scripted") for id, positive in told if positive is not None)
         return verdicts, [id for id, positive in told if positive is None]
+
+
+def _labelled(script: Script[str], task: Task, texts: list[tuple[str, str]], otherwise: str) -> Iterator[Verdict]:
+    for id, text in texts:
+        told = _told(script, text, task, otherwise) or otherwise
+        yield Verdict(id, told not in ("no", "none", "unsure"), why="as scripted", label=told)
 
 
 def _told(script: Script[T], text: str, task: Task, default: T) -> T | None:

@@ -12,7 +12,8 @@ from ragscore.items import Item
 from ragscore.judges.claims import AskedClaims, ClaimSource
 from ragscore.judges.frozen_claims import FrozenClaims, beside, place
 from ragscore.judges.judgement_store import JudgementStore
-from ragscore.judges.llm.judge import LLMJudge, llm_judge
+from ragscore.judges.llm.declared import llm_judge
+from ragscore.judges.llm.judge import LLMJudge
 from ragscore.judges.llm.quotes import with_evidence_policy
 from ragscore.judges.memory import RememberingJudge
 from ragscore.judges.offline import OfflineJudge
@@ -88,6 +89,18 @@ def judge_setup(
         DatasetError: the claims file cannot be read or understood.
     """
     where = place(dataset, home())
+    if part.jury or part.repeats > 1:
+        from ragscore.judges.jury import Jury, JurySetup
+
+        members = [
+            judge_setup(member, dataset=dataset, frozen=frozen, salt=mark, environment=environment)
+            for member, mark in part.seats(salt)
+        ]
+        jury = Jury([member.judge for member in members], rule=part.rule)
+        freeze = any(member.model is not None for member in members)
+        asked = FrozenClaims(jury, where, committed=beside(dataset), frozen=frozen, freeze=freeze)
+        model = next((member.model for member in members if member.model is not None), None)
+        return JurySetup(jury, asked, jury, model, members=members)
     if part.model == "offline":
         # Its claims are deterministic and free: nothing is written that a better judge would then be held to.
         offline = OfflineJudge()

@@ -30,7 +30,7 @@ class ExtractClaims:
 
     question: str
     reference: str
-    name: Literal["extract_claims"] = "extract_claims"
+    name: str = "extract_claims"
 
     @property
     def key(self) -> str:
@@ -48,7 +48,7 @@ class AttributeClaims:
     question: str
     claims: tuple[Claim, ...]
     passages: tuple[Passage, ...]
-    name: Literal["attribute_claims"] = "attribute_claims"
+    name: str = "attribute_claims"
 
     @property
     def key(self) -> str:
@@ -72,7 +72,7 @@ class RateContexts:
     expected: str | None
     against: Literal["reference", "output", "question"]
     passages: tuple[Passage, ...]
-    name: Literal["rate_contexts"] = "rate_contexts"
+    name: str = "rate_contexts"
 
     @property
     def key(self) -> str:
@@ -80,4 +80,67 @@ class RateContexts:
         return digest(self.name, self.question, self.expected, self.against, [p.text for p in self.passages])
 
 
-Task = ExtractClaims | AttributeClaims | RateContexts
+@dataclass(frozen=True, slots=True)
+class ExtractEntities(ExtractClaims):
+    """Which entities (people, places, things, times, amounts) does `reference` name? Answered by `Judgement.claims`."""
+
+    name: str = "extract_entities"
+
+
+@dataclass(frozen=True, slots=True)
+class MapClaims(AttributeClaims):
+    """Which passages state each claim? Like `AttributeClaims`, but the evidence names *every* passage that does.
+
+    One answer serves recall, precision and what else is counted from claims × contexts (`fused: true`).
+    """
+
+    name: str = "map_claims"
+
+
+@dataclass(frozen=True, slots=True)
+class ContradictClaims(AttributeClaims):
+    """Is each claim contradicted by `passages`? A positive verdict says that it is; silence is no contradiction."""
+
+    name: str = "contradict_claims"
+
+
+@dataclass(frozen=True, slots=True)
+class RateStatements(AttributeClaims):
+    """Does each claim of an output answer `question`? `Verdict.label` is yes, unsure or no; there are no passages."""
+
+    passages: tuple[Passage, ...] = ()
+    name: str = "rate_statements"
+
+
+@dataclass(frozen=True, slots=True)
+class GradeContexts(RateContexts):
+    """How relevant is each passage to `question`, and did the answer `expected` use it?
+
+    `Verdict.label` is `high`, `medium`, `low` or `none`, followed by ` used` where the answer uses the passage.
+    """
+
+    name: str = "grade_contexts"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerForm:
+    """A question of the user's own, answered by a flat JSON object with `fields`; given as `Judgement.claims[0]`.
+
+    Attributes:
+        instructions: What the judge is told to do, without the data.
+        blocks: The data, as (name, text); untrusted.
+        fields: The keys of the answer and their kinds.
+    """
+
+    instructions: str
+    blocks: tuple[tuple[str, str], ...]
+    fields: tuple[tuple[str, Literal["boolean", "number", "text"]], ...]
+    name: str = "answer_form"
+
+    @property
+    def key(self) -> str:
+        """A hash of everything that the answer depends on, the judge aside."""
+        return digest(self.name, self.instructions, self.blocks, self.fields)
+
+
+Task = ExtractClaims | AttributeClaims | RateContexts | AnswerForm

@@ -23,7 +23,7 @@ DRESSED = ("fenced", "think", "duplicated", "phantom", "labels", "prose")
 #: The request is rejected as it is; another form of it is answered.
 REJECTING = ("rejects_response_format", "rejects_json_schema", "rejects_temperature", "rejects_max_tokens")
 #: The reply is wrong in a way that its form does not show.
-UNNOTICED = ("wrong_language", "yes_to_all")
+UNNOTICED = ("wrong_language", "yes_to_all", "fewer_claims")
 #: No request is answered.
 FATAL = ("401", "no_credit")
 
@@ -74,6 +74,8 @@ def applies(fault: str, body: Mapping[str, Any], prompt: Prompt, *, more_room: b
         return not more_room
     if fault in ("omitted", "phantom", "labels", "wrong_language", "yes_to_all"):
         return prompt.task in ("attribution", "relevance")  # more or fewer claims would be claims, not a fault
+    if fault == "fewer_claims":
+        return prompt.task == "extraction"
     if fault == "duplicated":
         return prompt.task != "probe"
     return True
@@ -176,6 +178,10 @@ def _yes_to_all(rows: list[Any], which: int) -> list[Any]:
     return [{key: yes.get(key, v) for key, v in row.items()} for row in rows]
 
 
+def _fewer_claims(claims: list[Any], which: int) -> list[Any]:
+    return claims[:1]
+
+
 def _turned(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with the opposite verdict: only the first one of an id may count."""
     return {key: not v if isinstance(v, bool) else v for key, v in row.items()}
@@ -188,4 +194,5 @@ _ROWS: dict[str, Callable[[list[Any], int], list[Any]]] = {
     "labels": _labels,
     "wrong_language": _wrong_language,
     "yes_to_all": _yes_to_all,
+    "fewer_claims": _fewer_claims,
 }

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ragscore.items import Call, Usage, Verdict
+from ragscore.judges.llm.further_rows import ROWS, FurtherRow, parse_form
 from ragscore.judges.llm.modes import Manners
 from ragscore.judges.llm.prompts import Prompt, asked_again, prompt
 from ragscore.judges.llm.quotes import Quotes
@@ -22,14 +23,16 @@ from ragscore.judges.llm.replies import (
     ContextRow,
     ReplyError,
     Rows,
+    VerdictRow,
     clean,
     parse_claim_verdicts,
     parse_claims,
     parse_context_verdicts,
+    parse_rows,
 )
 from ragscore.judges.llm.sending import Sender
 from ragscore.judges.llm.wire import BadRequest, Request, TooLong
-from ragscore.judges.tasks import AttributeClaims, Claim, ExtractClaims, RateContexts, Task
+from ragscore.judges.tasks import AnswerForm, AttributeClaims, Claim, ExtractClaims, RateContexts, Task
 
 #: Replies to one request that cannot be used before it is given up: the first, the one after the error was shown, and
 #: one from the start.
@@ -83,24 +86,26 @@ class Asking:
                 total += Usage(1, 0, call.prompt_tokens, call.completion_tokens, call.cached_tokens, call.cost_usd)
         return total
 
-    async def claims(self, task: ExtractClaims) -> tuple[str, ...]:
-        """The claims of a reference.
+    async def claims(self, task: ExtractClaims | AnswerForm) -> tuple[str, ...]:
+        """The claims of a reference, or the answer to a form as one JSON text.
 
         Raises:
             Failed: no usable reply came.
             TooLong: the reference does not fit the model's window.
             BudgetSpent, JudgeRefused: as `Sender.send`.
         """
+        if isinstance(task, AnswerForm):
+            return await self._reply(task, lambda text: parse_form(text, task))
         return await self._reply(task, parse_claims)
 
-    async def verdicts(self, task: Decision) -> dict[str, ClaimRow | ContextRow]:
+    async def verdicts(self, task: Decision) -> dict[str, VerdictRow]:
         """The rows for the ids of a task; those that could not be had are not in it, and `problems` says why.
 
         Raises:
             TooLong: the task does not fit the model's window.
             BudgetSpent, JudgeRefused: as `Sender.send`.
         """
-        found: dict[str, ClaimRow | ContextRow] = {}
+        found: dict[str, VerdictRow] = {}
         missing = ids_of(task)
         try:
             for _ in range(1 + ROUNDS):
@@ -122,7 +127,9 @@ class Asking:
             self.problems.append(str(failure))
         return found
 
-    async def _rows(self, task: Decision, ids: Sequence[str]) -> Rows[ClaimRow] | Rows[ContextRow]:
+    async def _rows(self, task: Decision, ids: Sequence[str]) -> Rows[ClaimRow] | Rows[ContextRow] | Rows[FurtherRow]:
+        if (form := ROWS.get(task.name)) is not None:
+            return await self._reply(task, lambda text: parse_rows(text, ids, form))
         if isinstance(task, AttributeClaims):
             return await self._reply(task, lambda text: parse_claim_verdicts(text, ids))
         return await self._reply(task, lambda text: parse_context_verdicts(text, ids))
@@ -191,15 +198,18 @@ def only(task: Decision, ids: Sequence[str]) -> Decision:
     return replace(task, passages=tuple(passage for passage in task.passages if passage.id in ids))
 
 
-def decided(task: Decision, rows: Mapping[str, ClaimRow | ContextRow], quotes: Quotes) -> dict[str, Verdict]:
+def decided(task: Decision, rows: Mapping[str, VerdictRow], quotes: Quotes) -> dict[str, Verdict]:
     """The verdicts that rows of a reply give, with their quotes looked up."""
     texts = {claim.id: claim for claim in task.claims} if isinstance(task, AttributeClaims) else {}
     return {id: _verdict(id, row, texts.get(id), quotes) for id, row in rows.items()}
 
 
-def _verdict(id: str, row: ClaimRow | ContextRow, claim: Claim | None, quotes: Quotes) -> Verdict:
+def _verdict(id: str, row: VerdictRow, claim: Claim | None, quotes: Quotes) -> Verdict:
+    if isinstance(row, FurtherRow):
+        return row.verdict(id, claim, quotes)
     if isinstance(row, ContextRow):
         return Verdict(id, row.relevant, why=row.why)
+    assert isinstance(row, ClaimRow)
     if not row.supported:
         return Verdict(id, positive=False)
     checked = quotes.checked(row, claim.text if claim is not None else "")

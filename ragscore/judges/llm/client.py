@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakSet
 
+from ragscore.judges.llm.addresses import without_secrets
 from ragscore.judges.llm.wire import (
     BadRequest,
     CallFault,
@@ -69,6 +71,7 @@ _BAD_KEY = re.compile(r"(?:incorrect|invalid) api key|api key not valid|api[_ ]k
 _NO_PROVIDER = re.compile(r"LLM Provider NOT provided|Unmapped LLM provider", re.I)
 _TOO_LONG = re.compile(r"context (?:window|length|size)|prompt is too long|too many (?:input )?tokens|too large", re.I)
 _PREFIX = re.compile(r"^(?:litellm\.\w+: |\w+Error: |\w+Exception - )+")
+_READ_ONLY = ".*`ReadOnly` qualifier.*"
 _SECRET = re.compile(r"\bsk-[\w*.-]{4,}|Bearer \S+")
 
 _importing = threading.Lock()
@@ -263,6 +266,8 @@ class LiteLLMClient:
         """The message in one line, without LiteLLM's prefixes and without the key."""
         if self._api_key and self._api_key != PLACEHOLDER_KEY:
             message = message.replace(self._api_key, "***")
+        if self._base_url:
+            message = message.replace(self._base_url, without_secrets(self._base_url))
         return _SECRET.sub("***", _PREFIX.sub("", " ".join(message.split())))[:500]
 
     def _info(self, field: str) -> Any:
@@ -311,20 +316,6 @@ def retry_after(headers: Mapping[str, str], *, now: datetime | None = None) -> f
     return None
 
 
-def effective_base_url(model: str, base_url: str | None, environment: Mapping[str, str]) -> str | None:
-    """Where requests for `model` go: the suite's address, else the one that the provider's variables name, else None.
-
-    LiteLLM reads those variables too; we read them because judgements of two addresses are not the same.
-    """
-    if base_url is not None:
-        return base_url
-    provider = model.partition("/")[0].upper()
-    for name in (f"{provider}_BASE_URL", f"{provider}_API_BASE"):
-        if environment.get(name):
-            return environment[name]
-    return None
-
-
 def _headers(error: Exception) -> Mapping[str, str]:
     response = getattr(error, "response", None)
     headers = getattr(response, "headers", None) or getattr(error, "litellm_response_headers", None) or {}
@@ -342,5 +333,9 @@ def _litellm() -> ModuleType:
             litellm.disable_hf_tokenizer_download = True
             for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
                 logging.getLogger(name).setLevel(logging.CRITICAL)
+    # LiteLLM sets this filter once, at its import, and builds types that warn later. A test runner takes filters away
+    # again, and with warnings as errors a call would then fail.
+    if not any(getattr(known[1], "pattern", None) == _READ_ONLY for known in warnings.filters):
+        warnings.filterwarnings("ignore", message=_READ_ONLY)
     module: ModuleType = litellm
     return module

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from ragscore.errors import ConfigError, JudgeRefused, JudgeUnavailable
-from ragscore.items import Call, Judgement, Status, Verdict
-from ragscore.judges.budget import Budget, BudgetSpent
-from ragscore.judges.limiter import limiter_for
+from ragscore.errors import JudgeRefused, JudgeUnavailable
+from ragscore.items import Call, Judgement, Status, Verdict, digest
+from ragscore.judges.budget import BudgetSpent
 from ragscore.judges.llm import windows
+from ragscore.judges.llm.addresses import without_secrets
 from ragscore.judges.llm.asking import OBJECTIONS, Asking, Decision, Failed, decided, ids_of, now, only
-from ragscore.judges.llm.client import LiteLLMClient, Price, effective_base_url
-from ragscore.judges.llm.modes import Learnt, Manners, checked_params
+from ragscore.judges.llm.modes import Manners
 from ragscore.judges.llm.prompts import prompt, prompt_version
 from ragscore.judges.llm.quotes import Quotes
 from ragscore.judges.llm.sending import Sender
 from ragscore.judges.llm.wire import BadRequest, Request, TooLong
-from ragscore.judges.tasks import AttributeClaims, ExtractClaims, Passage, RateContexts, Task
-from ragscore.suite import JudgePart
+from ragscore.judges.tasks import AnswerForm, AttributeClaims, ExtractClaims, MapClaims, Passage, RateContexts, Task
 
 #: Tokens of excerpts in the last look at claims that no part supports, at most.
 LAST_LOOK = 1500
@@ -65,6 +64,7 @@ class LLMJudge:
         self._most = max_contexts_per_call
         self._mend = mend
         self._identity: str | None = None
+        self._warming: asyncio.Task[object] | None = None
         #: The requests of the probe; they belong to no judgement.
         self.probe_calls: tuple[Call, ...] = ()
 
@@ -76,7 +76,7 @@ class LLMJudge:
     @property
     def where(self) -> str:
         """The model and its effective address, for messages."""
-        return f"{self.name} at {self._client.base_url}" if self._client.base_url else self.name
+        return self._sender.where
 
     @property
     def manners(self) -> Manners:
@@ -111,8 +111,24 @@ class LLMJudge:
             return
         if not self._manners.proven:
             await self._probe()
-        about = {"model": self.name, "base_url": self._client.base_url, "params": self._manners.params}
+        address = self._client.base_url
+        about: dict[str, Any] = {
+            "model": self.name,
+            "base_url": None if address is None else without_secrets(address),
+            "params": self._manners.params,
+        }
+        if address is not None and "?" in address:  # it may hold a key, and the identity is kept in the history
+            about["query"] = digest(address.partition("?")[2])
         self._identity = json.dumps(about, sort_keys=True, ensure_ascii=False)
+
+    async def check(self) -> tuple[Call, ...]:
+        """Ask one small thing now, whether or not the model is remembered to work; the requests that it took.
+
+        Raises:
+            JudgeRefused, JudgeUnavailable: as `prepare`.
+        """
+        await self._probe()
+        return self.probe_calls
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -125,13 +141,13 @@ class LLMJudge:
         Raises:
             JudgeRefused: no task can be decided.
         """
-        self._client.window()  # may import LiteLLM, for seconds: before any time-out runs
+        await self._warm()
         asking = Asking(self._sender, self._manners, now() + self._deadline_s)
         claims: tuple[str, ...] = ()
         parts: list[tuple[Sequence[str], Mapping[str, Verdict]]] = []
         status, error = Status.OK, None
         try:
-            if isinstance(task, ExtractClaims):
+            if isinstance(task, (ExtractClaims, AnswerForm)):
                 claims = await self._extract(asking, task)
             else:
                 await self._decide(asking, task, parts)
@@ -140,7 +156,7 @@ class LLMJudge:
         except Failed as failure:
             status, error = Status.JUDGE_ERROR, str(failure)
         verdicts: tuple[Verdict, ...] = ()
-        if not isinstance(task, ExtractClaims):
+        if not isinstance(task, (ExtractClaims, AnswerForm)):
             merged = windows.merged(parts)
             verdicts = tuple(merged[id] for id in ids_of(task) if id in merged)
             if status is Status.OK and (undecided := [id for id in ids_of(task) if id not in merged]):
@@ -158,7 +174,17 @@ class LLMJudge:
             raw=asking.raw if status is not Status.OK else None,
         )
 
-    async def _extract(self, asking: Asking, task: ExtractClaims) -> tuple[str, ...]:
+    async def _warm(self) -> None:
+        """Let the client import LiteLLM, before any time-out runs and not in the way of anything else.
+
+        It takes seconds, and only where something is asked: a run that remembers everything does without.
+        """
+        if self._warming is None:
+            self._warming = asyncio.ensure_future(asyncio.to_thread(self._client.window))
+        if not self._warming.done():
+            await asyncio.shield(self._warming)
+
+    async def _extract(self, asking: Asking, task: ExtractClaims | AnswerForm) -> tuple[str, ...]:
         for _ in range(SPLITS):
             try:
                 return await asking.claims(task)
@@ -201,7 +227,7 @@ class LLMJudge:
         quotes: Quotes,
     ) -> None:
         """One more look at claims that no part supports, with the nearest excerpts of all contexts together."""
-        if len(parts) < 2 or not isinstance(task, AttributeClaims):
+        if len(parts) < 2 or type(task) not in (AttributeClaims, MapClaims) or not isinstance(task, AttributeClaims):
             return
         merged = windows.merged(parts)
         claims = tuple(claim for claim in task.claims if claim.id in merged and not merged[claim.id].positive)
@@ -249,7 +275,7 @@ class LLMJudge:
         return self._manners.learn_window(fault, prompt_tokens=self._client.count_tokens(text))
 
     async def _probe(self) -> None:
-        self._client.window()  # may import LiteLLM, for seconds: before any time-out runs
+        await self._warm()
         shown = prompt(_PROBE)
         calls: list[Call] = []
         refusal = ""
@@ -279,54 +305,6 @@ class LLMJudge:
             self._manners.prove()
             return
         raise JudgeRefused(f"the judge refuses every form of request: {refusal}", where=self.where, mend=self._mend)
-
-
-def llm_judge(part: JudgePart, *, environment: Mapping[str, str], learnt: Learnt | None = None) -> LLMJudge:
-    """The judge that a suite declares. Nothing is sent before `prepare`.
-
-    Args:
-        part: The suite's `judge`.
-        environment: Where the key is looked up, and the provider's address when the suite names none.
-        learnt: Where what is learnt about the model is kept.
-
-    Raises:
-        ConfigError: the key's variable is not set, a parameter is reserved, or a budget in dollars has no price.
-    """
-    provider = part.model.partition("/")[0].upper()
-    if part.api_key_env is not None:
-        key = environment.get(part.api_key_env)
-        if not key:
-            mend = f"set {part.api_key_env}, or name another variable in judge.api_key_env"
-            raise ConfigError(f"the variable {part.api_key_env} is not set", where="judge.api_key_env", mend=mend)
-    else:
-        # Only where the provider's own address is used: a key must not go to an address that it was not made for.
-        key = environment.get(f"{provider}_API_KEY") if part.base_url is None else None
-    base_url = effective_base_url(part.model, part.base_url, environment)
-    price = Price(**part.price.model_dump()) if part.price is not None else None
-    client = LiteLLMClient(part.model, base_url=base_url, api_key=key, price=price)
-    asked = checked_params(part.params, temperature=part.temperature)
-    manners = Manners(part.model, base_url, params=asked, max_tokens=part.max_tokens, learnt=learnt)
-    variable = part.api_key_env or (f"{provider}_API_KEY" if part.base_url is None else None)
-    named = f"the key in {variable}" if variable else "whether it wants a key (name its variable in judge.api_key_env)"
-    mend = f"check {named}, the model's name and the address {base_url or 'of the provider'}"
-    limited = part.budget_usd is not None or part.budget_tokens is not None
-    sender = Sender(
-        client,
-        limiter=limiter_for(part.model, base_url, concurrency=part.concurrency, rpm=part.rpm, tpm=part.tpm),
-        budget=Budget(usd=part.budget_usd, tokens=part.budget_tokens) if limited else None,
-        timeout_s=part.timeout_s,
-        deadline_s=part.deadline_s,
-        max_retries=part.max_retries,
-        price=client.price_of,
-        mend=mend,
-    )
-    return LLMJudge(
-        sender,
-        manners,
-        deadline_s=part.deadline_s,
-        max_contexts_per_call=part.max_contexts_per_call,
-        mend=mend,
-    )
 
 
 def _undecided(part: Decision, parts: Sequence[tuple[Sequence[str], Mapping[str, Verdict]]]) -> list[str]:

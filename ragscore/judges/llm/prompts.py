@@ -10,19 +10,38 @@ occurs nowhere in the data: a text cannot close its own fence or open another on
 
 from __future__ import annotations
 
-import secrets
+import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ragscore.judges.llm.replies import SCHEMAS, clean
-from ragscore.judges.tasks import AttributeClaims, ExtractClaims, RateContexts, Task
+from ragscore.judges.llm.further_rows import schema_of
+from ragscore.judges.llm.replies import clean
+from ragscore.judges.tasks import AnswerForm, AttributeClaims, ExtractClaims, RateContexts, Task
 
-VERSIONS = {"extract_claims": "v1", "attribute_claims": "v1", "rate_contexts": "v1"}
+VERSIONS = {
+    "extract_claims": "v1",
+    "attribute_claims": "v1",
+    "rate_contexts": "v1",
+    "extract_entities": "v1",
+    "map_claims": "v1",
+    "contradict_claims": "v1",
+    "rate_statements": "v1",
+    "grade_contexts": "v1",
+    "answer_form": "v1",
+}
 
 Message = dict[str, str]
+
+#: Seeded by the system when this is imported. Whoever writes a context cannot know the markers of a run to come, and
+#: asking the system anew for each prompt takes longer than the rest of the prompt.
+_random = random.Random()
+
+
+def _digits(size: int) -> str:
+    return _random.randbytes(size).hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +66,7 @@ def template(version: str) -> str:
     return (files("ragscore.judges.llm") / "prompts" / f"{version}.md").read_text(encoding="utf-8").strip()
 
 
-def prompt(task: Task, *, new_marker: Callable[[int], str] = secrets.token_hex) -> Prompt:
+def prompt(task: Task, *, new_marker: Callable[[int], str] = _digits) -> Prompt:
     """The messages for `task`.
 
     Args:
@@ -58,8 +77,12 @@ def prompt(task: Task, *, new_marker: Callable[[int], str] = secrets.token_hex) 
     marker = _marker((text for _, text in blocks), new_marker)
     data = "\n".join(f"<<<{marker} {name}>>>\n{text}\n<<<{marker} end>>>" for name, text in blocks)
     version = prompt_version(task)
+    if isinstance(task, AnswerForm):
+        # What the suite's author asks is no data: it stands outside of the fences, after them.
+        fields = ", ".join(f'"{name}" ({kind})' for name, kind in task.fields)
+        data = f"{data}\n\n{task.instructions.strip()}\nKeys: {fields}"
     messages = ({"role": "system", "content": template(version)}, {"role": "user", "content": data})
-    return Prompt(version, messages, marker, task.name, SCHEMAS[task.name])
+    return Prompt(version, messages, marker, task.name, schema_of(task))
 
 
 def asked_again(messages: tuple[Message, ...], *, reply: str, error: str) -> tuple[Message, ...]:
@@ -77,6 +100,8 @@ def single_line(text: str) -> str:
 
 
 def _blocks(task: Task) -> list[tuple[str, str]]:
+    if isinstance(task, AnswerForm):
+        return list(task.blocks)
     blocks = [("question", task.question)]
     match task:
         case ExtractClaims():

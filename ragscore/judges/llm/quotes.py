@@ -12,7 +12,7 @@ from ragscore.items import Evidence, Judgement, Verdict
 from ragscore.judges.llm.replies import ClaimRow
 from ragscore.judges.memory import VersionedJudge
 from ragscore.judges.offline.words import tokens
-from ragscore.judges.tasks import AttributeClaims, Passage, Task
+from ragscore.judges.tasks import AttributeClaims, Passage, RateStatements, Task
 
 #: Warnings of a verdict.
 NO_QUOTE = "no quote supports this"
@@ -101,8 +101,7 @@ class Quotes:
         """
         if not row.quote.strip():
             return Checked((), (NO_QUOTE,))
-        named = [self._ids.get(re.sub(r"^context ", "", id.strip(" []()<>\"'").casefold())) for id in row.contexts]
-        known = [id for id in dict.fromkeys(named) if id is not None]
+        known = self.known(row.contexts)
         excerpts = [row.quote]
         places = [self._place(row.quote, known)]
         parts = [part for part in _ELLIPSIS.split(row.quote) if part.strip(_ENDS)]
@@ -117,6 +116,11 @@ class Quotes:
         }
         warnings = () if related else (UNRELATED if found else NOT_FOUND,)
         return Checked(tuple(evidence.values()), warnings)
+
+    def known(self, named: Iterable[str]) -> list[str]:
+        """Of the ids that a reply names, those that were given out, each once."""
+        ids = (self._ids.get(re.sub(r"^context ", "", id.strip(" []()<>\"'").casefold())) for id in named)
+        return [id for id in dict.fromkeys(ids) if id is not None]
 
     def _place(self, quote: str, named: Sequence[str]) -> str | None:
         looked_up = comparable(quote)
@@ -151,7 +155,7 @@ class _Outside:
     async def ask(self, task: Task) -> Judgement:
         """The inner judgement, its verdicts on claims read as the option says."""
         judgement = await self._inner.ask(task)
-        if not isinstance(task, AttributeClaims):
+        if not isinstance(task, AttributeClaims) or isinstance(task, RateStatements):  # those have no passages to quote
             return judgement
         return replace(
             judgement, judge=self.name, verdicts=tuple(self._read(verdict) for verdict in judgement.verdicts)

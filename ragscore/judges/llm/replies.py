@@ -89,19 +89,23 @@ class _Reply(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class ClaimRow(_Reply):
-    """The verdict on one claim: the ids of the contexts that support it, and the words that do."""
+class VerdictRow(_Reply):
+    """One verdict of a reply."""
 
     id: Text
+
+
+class ClaimRow(VerdictRow):
+    """The verdict on one claim: the ids of the contexts that support it, and the words that do."""
+
     supported: Label
     contexts: Annotated[list[Text], BeforeValidator(_listed)] = []
     quote: Annotated[Text, BeforeValidator(_joined)] = ""
 
 
-class ContextRow(_Reply):
+class ContextRow(VerdictRow):
     """The verdict on one context."""
 
-    id: Text
     relevant: Label
     why: Annotated[Text, BeforeValidator(lambda value: value if isinstance(value, str) else "")] = ""
 
@@ -150,7 +154,7 @@ def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
             }
         if part.get("type") == "array":
             return {"type": "array", "items": plain(part["items"])}
-        return {"type": part["type"]}
+        return {"type": part["type"], "enum": part["enum"]} if "enum" in part else {"type": part["type"]}
 
     return plain(whole)
 
@@ -162,7 +166,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 
-Row = TypeVar("Row", ClaimRow, ContextRow)
+Row = TypeVar("Row", bound=VerdictRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +209,16 @@ def parse_claim_verdicts(text: str, ids: Sequence[str]) -> Rows[ClaimRow]:
     Raises:
         ReplyError: the reply holds no list of verdicts, or none that can be used.
     """
-    return _rows(text, ids, ClaimRow)
+    return parse_rows(text, ids, ClaimRow)
 
 
 def parse_context_verdicts(text: str, ids: Sequence[str]) -> Rows[ContextRow]:
     """The verdicts on contexts in a reply; otherwise as `parse_claim_verdicts`."""
-    return _rows(text, ids, ContextRow)
+    return parse_rows(text, ids, ContextRow)
 
 
-def _rows(text: str, ids: Sequence[str], model: type[Row]) -> Rows[Row]:
+def parse_rows(text: str, ids: Sequence[str], model: type[Row]) -> Rows[Row]:
+    """The rows of a reply, of the form `model`; otherwise as `parse_claim_verdicts`."""
     known = {id.casefold(): id for id in ids}
     found: dict[str, Row] = {}
     wrong = ""
@@ -239,7 +244,7 @@ def _said(error: ValidationError) -> str:
 def _listing(text: str, key: str) -> list[Any]:
     """The list under `key` in the JSON of a reply, which may also stand there by itself."""
     problem = "it holds no JSON object"
-    for value in _values(text, key):
+    for value in json_values(text, key):
         if isinstance(value, list):
             listed = value if value and all(isinstance(entry, _ENTRIES[key]) for entry in value) else None
         elif key == "verdicts" and key not in value and "id" in value:
@@ -252,7 +257,7 @@ def _listing(text: str, key: str) -> list[Any]:
     raise ReplyError(problem)
 
 
-def _values(text: str, key: str) -> Iterator[Any]:
+def json_values(text: str, key: str) -> Iterator[Any]:
     """JSON values that the reply may mean, the likeliest first."""
     straight = _loaded(text)
     if straight is not None:

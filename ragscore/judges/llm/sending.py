@@ -15,6 +15,7 @@ from ragscore.errors import ConfigError, JudgeRefused
 from ragscore.items import Call
 from ragscore.judges.budget import Budget, Reservation
 from ragscore.judges.limiter import HeldTooLong, Limiter
+from ragscore.judges.llm.addresses import without_secrets
 from ragscore.judges.llm.wire import (
     CallFault,
     Client,
@@ -101,6 +102,12 @@ class Sender:
         self._clock = clock
         self._sleep = sleep
 
+    @property
+    def where(self) -> str:
+        """The model and its address, for messages."""
+        address = self.client.base_url
+        return f"{self.client.model} at {without_secrets(address)}" if address else self.client.model
+
     async def send(
         self,
         request: Request,
@@ -143,7 +150,7 @@ class Sender:
         except RefusedFault as refused:
             raise JudgeRefused(
                 f"the judge refuses: {refused.what}",
-                where=f"{self.client.model} at {self.client.base_url}" if self.client.base_url else self.client.model,
+                where=self.where,
                 mend=self._mend,
             ) from refused
         return Sent(completion, tuple(calls[first:]), None, course.queued_s)

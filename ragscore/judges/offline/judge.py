@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ragscore.items import Evidence, Judgement, Status, Verdict
 from ragscore.judges.offline import sentences
@@ -22,7 +23,18 @@ from ragscore.judges.offline.rules import (
     together,
 )
 from ragscore.judges.offline.words import Token, tokens
-from ragscore.judges.tasks import AttributeClaims, ExtractClaims, Passage, RateContexts, Task
+from ragscore.judges.tasks import (
+    AttributeClaims,
+    ContradictClaims,
+    ExtractClaims,
+    ExtractEntities,
+    GradeContexts,
+    MapClaims,
+    Passage,
+    RateContexts,
+    RateStatements,
+    Task,
+)
 
 #: How many words that were not found a verdict names, and how much of a claim it quotes, in characters.
 _NAMED = 12
@@ -47,11 +59,18 @@ class OfflineJudge:
 
     async def ask(self, task: Task) -> Judgement:
         """Decide on one task. Takes about a millisecond a claim, and never fails."""
+        if isinstance(task, MapClaims):
+            return self._map(task)
+        if isinstance(task, (ContradictClaims, RateStatements, GradeContexts, ExtractEntities)):
+            # Words alone tell none of these: a contradiction mostly has the claim's own words.
+            return self._judgement(abstained=f"the offline judge cannot do this ({task.name}); name a model")
         if isinstance(task, ExtractClaims):
             return self._judgement(claims=sentences.claims(task.reference))
         if isinstance(task, AttributeClaims):
             return self._attribute(task)
-        return self._rate(task)
+        if isinstance(task, RateContexts):
+            return self._rate(task)
+        return self._judgement(abstained=f"the offline judge cannot do this ({task.name}); name a model")
 
     def _judgement(
         self, *, claims: tuple[str, ...] = (), verdicts: Iterable[Verdict] = (), abstained: str | None = None
@@ -68,6 +87,19 @@ class OfflineJudge:
     def _attribute(self, task: AttributeClaims) -> Judgement:
         index = Index([passage.text for passage in task.passages])
         return self._judgement(verdicts=[_support(claim.id, claim.text, index, task.passages) for claim in task.claims])
+
+    def _map(self, task: MapClaims) -> Judgement:
+        """As `_attribute`, and then each passage by itself: the evidence names every one that states the claim."""
+        together = self._attribute(task)
+        alone = [self._attribute(replace(task, passages=(passage,))) for passage in task.passages]
+        verdicts = []
+        for number, verdict in enumerate(together.verdicts):
+            evidence = {each.passage: each for each in verdict.evidence}
+            for judgement in alone:
+                for each in judgement.verdicts[number].evidence if verdict.positive else ():
+                    evidence.setdefault(each.passage, each)
+            verdicts.append(replace(verdict, evidence=tuple(evidence.values())))
+        return self._judgement(verdicts=verdicts)
 
     def _rate(self, task: RateContexts) -> Judgement:
         if task.expected is None or not task.expected.strip():

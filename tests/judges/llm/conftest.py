@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ragscore.judges.llm.judge import LLMJudge, llm_judge
+from ragscore.judges.llm.declared import llm_judge
+from ragscore.judges.llm.judge import LLMJudge
 from ragscore.suite import JudgePart
 from tests.llm_server.running import RunningServer, start
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from ragscore.judges.llm.addresses import effective_base_url
 from ragscore.judges.llm.client import (
     LiteLLMClient,
     Price,
-    effective_base_url,
     parameter_at_fault,
     retry_after,
 )

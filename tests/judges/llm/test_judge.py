@@ -11,7 +11,8 @@ import pytest
 
 from ragscore.errors import ConfigError, JudgeRefused, JudgeUnavailable
 from ragscore.items import Judgement, Status
-from ragscore.judges.llm.judge import LLMJudge, llm_judge
+from ragscore.judges.llm.declared import llm_judge
+from ragscore.judges.llm.judge import LLMJudge
 from ragscore.judges.llm.modes import Manners
 from ragscore.judges.llm.wire import BadRequest, Request
 from ragscore.judges.protocol import PreparedJudge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,7 +38,7 @@ class Engine:
                 await asyncio.to_thread(self.server.wait)
             from ragscore.flows.evaluate import evaluate_run
 
-            await evaluate_run(run)
+            await evaluate_run(run, watched=self.server is None)
 
 
 def choose(engine: EngineName) -> Engine:
@@ -56,6 +57,9 @@ def choose(engine: EngineName) -> Engine:
         server.start()
         return Engine("prefect", "Prefect (a throwaway server; no API is configured)", server)
     _check(api)
+    # The terminal belongs to the progress; the server gets its logs all the same. Before Prefect is imported.
+    for name in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_INTERNAL_LEVEL"):
+        os.environ.setdefault(name, "CRITICAL")
     return Engine("prefect", f"Prefect ({api})")
 
 
@@ -67,5 +71,5 @@ def _check(api: str) -> None:
         answer = httpx.get(f"{api.rstrip('/')}/health", timeout=10)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise EngineError(f"the Prefect API does not answer: {error}", where=api, mend=mend) from error
-    if answer.status_code >= 500:
+    if not answer.is_success:
         raise EngineError(f"the Prefect API answers with status {answer.status_code}", where=api, mend=mend)

@@ -2,125 +2,218 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import hashlib
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from prefect import flow, task
+import httpx
+from prefect import State, flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
+from prefect.events.clients import PrefectEventsClient
+from prefect.events.worker import EventsWorker
+from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
-from prefect.tasks import exponential_backoff
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from ragscore import pipeline
 from ragscore.assembly import assemble
-from ragscore.engine import is_transient
-from ragscore.history import History
+from ragscore.errors import EngineError, RagscoreError
+from ragscore.flows import artifacts, ending, events
+from ragscore.flows.stages import carried_through
+from ragscore.flows.suites import chosen
+from ragscore.flows.telling import MOST_WORST
+from ragscore.gate import evaluate_gate
+from ragscore.history import History, RunRow, select
 from ragscore.home import history_path
-from ragscore.items import Batch
-from ragscore.pipeline import Stage, Stages
-from ragscore.runs import Run, begin, new_run_id
-from ragscore.suite_file import read_suite
+from ragscore.report.summary import summary_of
+from ragscore.runs import Run, begin, new_run_id, parts_of
 
 #: A run that the caller has opened already (the command line, which draws its progress).
 opened: ContextVar[Run | None] = ContextVar("opened", default=None)
+#: Whether anybody will look at the artifacts and events; nobody can on a throwaway server.
+is_watched: ContextVar[bool] = ContextVar("is_watched", default=True)
+#: How often a request of a run that somebody waits for at a terminal is repeated: about 14 s.
+RETRIES_OF_REQUESTS = 3
+#: How often such a run connects again to send an event: at once, without waiting.
+RECONNECTIONS = 2
 
 
-@flow(name="evaluate", flow_run_name="evaluate {suite}", validate_parameters=False, persist_result=False)
-async def evaluate(suite: str, history: str | None = None, trigger: str = "flow") -> str:
-    """Evaluate one suite and remember every verdict.
+def _named() -> str:
+    given = flow_run.parameters
+    return " ".join(filter(None, ("evaluate", Path(str(given["suite"])).stem, given.get("version"))))
+
+
+@flow(name="evaluate", flow_run_name=_named, validate_parameters=False, persist_result=False)
+async def evaluate(
+    suite: str,
+    history: str | None = None,
+    trigger: str | None = None,
+    version: str | None = None,
+    retriever: str | None = None,
+    deploy_id: str | None = None,
+) -> str | State[Any]:
+    """Evaluate one suite, hold it against its gate, and remember every verdict.
+
+    Ends Failed with a one-line reason when the gate fails (exit 1) or the run could not be evaluated (exit 3), else
+    Completed. A retry, and a second flow run of the same deploy, go on with the same run.
 
     Args:
         suite: Path of the suite file.
         history: Path of the history file; the default place when left out.
-        trigger: What started the run, for the history.
+        trigger: What started the run, for the history; `schedule` or `flow` when left out.
+        version: The version that is evaluated, in the place of the suite's own.
+        retriever: Chooses among several targets of a suite.
+        deploy_id: The deploy that is evaluated; makes the run's id, so that a deploy is one run.
 
     Returns:
-        The run's id in the history.
+        The run's id in the history; or the state that says how it ended.
+    """
+    try:
+        run = await load_dataset(suite, history, trigger or _trigger(), version, retriever, deploy_id)
+        return await carried_out(run)
+    except RagscoreError as error:
+        return ending.error_state(error)
+
+
+async def carried_out(run: Run) -> str | State[Any]:
+    """Take an open run to its end, and say how it ended; what it holds is closed.
 
     Raises:
-        RagscoreError: it could not be evaluated; `ragscore resume` does the rest.
+        RagscoreError: it cannot go on, and its row says so.
     """
-    run = await load_dataset(suite, history, trigger)
     try:
-        await pipeline.evaluate(run, stages_as_tasks(run))
+        await carried_through(run, watched=is_watched.get())
+    except BaseException as error:
+        _write_down(run, error)
+        raise
     finally:
         if opened.get() is None:
             await run.parts.judging.aclose()
-    if opened.get() is None:  # who opened the run ends it
-        run.history.finish_run(run.run_id, status="complete")
-    return run.run_id
+    if not is_watched.get():
+        return ending.cancelled_state(run.run_id) if run.stopping else run.run_id
+    if run.stopping:
+        run.history.finish_run(run.run_id, status="cancelled")
+        return ending.cancelled_state(run.run_id)
+    run.history.finish_run(run.run_id, status="complete")
+    return (await report(run)).state(run.run_id)
+
+
+def _write_down(run: Run, error: BaseException) -> None:
+    # Cancelled in the UI, or the worker is stopping: what is stored stays, and a retry or `resume` does the rest.
+    if opened.get() is None:
+        is_stop = isinstance(error, asyncio.CancelledError) or not isinstance(error, Exception)
+        said = "the flow run was stopped" if is_stop else ending.shortened(str(error))
+        run.history.finish_run(run.run_id, status="cancelled" if is_stop else "failed", error=said)
+
+
+async def report(run: Run) -> ending.Ending:
+    """Hold a run that ended against its gate, and tell the server: artifacts, events, and how it ended."""
+    history, suite = run.history, run.parts.suite
+    row = history.run(run.run_id)
+    gate = await asyncio.to_thread(evaluate_gate, history, row, suite)
+    row = history.run(run.run_id)
+    summary = await asyncio.to_thread(summary_of, history, row, worst=MOST_WORST)
+    ended = ending.ending_of(summary, gate)
+    change = await artifacts.tell(history, summary, gate, suite, verdict=ended.verdict)
+    if row.status == "complete":
+        worse = sorted({item for (item, _), moved in change.by_item.items() if moved < 0})
+        means = {each.scorer: each.mean for each in summary.scorers}
+        events.emit_run(row, ended.verdict, ended.said, means, worse)
+    get_run_logger().info("%s: %s", row.run_id, ended.said)
+    return ended
 
 
 @task(name="load_dataset", task_run_name="load dataset", cache_policy=NO_CACHE, persist_result=False)
-async def load_dataset(suite: str, history: str | None, trigger: str) -> Run:
+async def load_dataset(
+    suite: str,
+    history: str | None,
+    trigger: str,
+    version: str | None = None,
+    retriever: str | None = None,
+    deploy_id: str | None = None,
+) -> Run:
     """Read and check the suite and its dataset, and open the run; a retry of the flow finds the same run again."""
     if (run := opened.get()) is not None:
         return run
-    run_id = new_run_id(at=flow_run.scheduled_start_time, tail=str(flow_run.id)[-6:])
-    parts = assemble(read_suite(Path(suite)), run_id=run_id)
+    store = History(history_path(Path(history) if history else None))
+    file = None
+    begun = run_of_this_flow_run(store)
+    if begun is None:
+        file = chosen(Path(suite), retriever=retriever, version=version)
+        tail = str(flow_run.id)[-6:]
+        if deploy_id is not None:
+            tail = deploy_tail(deploy_id, file.suite.name)
+            begun = run_of_deploy(store, deploy_id, file.suite.name)
+        run_id = new_run_id(at=flow_run.scheduled_start_time, tail=tail)
+    if begun is not None:
+        run_id, trigger = begun.run_id, begun.trigger or trigger
+        parts = parts_of(begun)
+    else:
+        assert file is not None
+        parts = assemble(file, run_id=run_id)
     await parts.judging.prepare()
-    return begin(
-        parts,
-        History(history_path(Path(history) if history else None)),
-        run_id=run_id,
-        trigger=trigger,
-        engine="prefect",
-        flow_run_id=str(flow_run.id),
-    )
+    return begin(parts, store, run_id=run_id, trigger=trigger, engine="prefect", flow_run_id=str(flow_run.id))
 
 
-class Carried:
-    """A batch on its way through tasks. Not a collection, so that Prefect does not look for futures in it."""
-
-    __slots__ = ("batch",)
-
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
-
-
-def stages_as_tasks(run: Run) -> Stages:
-    """The stages of the chain, each as a Prefect task that is tried again after a passing fault."""
-    names = ("invoke_target", "extract_contexts", "judge", "score", "store")
-    return Stages(**{name: _as_task(run, name, getattr(pipeline, name)) for name in names})
+def run_of_this_flow_run(history: History, *, suite: str | None = None) -> RunRow | None:
+    """The run (of a suite) that an earlier try of this flow run has begun."""
+    if not history.exists():
+        return None
+    query = "SELECT run_id FROM runs WHERE flow_run_id = $1 AND ($2::VARCHAR IS NULL OR suite = $2)"
+    found = select(history.path, query, [str(flow_run.id), suite]).rows
+    return history.run(str(found[0][0])) if found else None
 
 
-def _as_task(run: Run, name: str, stage: Stage) -> Stage:
-    suite = run.parts.suite
-
-    async def carried_out(carried: Carried) -> Carried:
-        return Carried(await stage(run, carried.batch))
-
-    as_task: Any = task(
-        name=name,
-        retries=suite.retries,
-        retry_delay_seconds=exponential_backoff(suite.retry_delay_s) if suite.retry_delay_s else 0,
-        retry_jitter_factor=0.5 if suite.retry_delay_s else None,
-        retry_condition_fn=_worth_a_retry,
-        cache_policy=NO_CACHE,
-        persist_result=False,
-    )(carried_out)
-
-    async def through(run: Run, batch: Batch) -> Batch:
-        first, last = batch[0].position + 1, batch[-1].position + 1
-        items = f"item {first}" if first == last else f"items {first}-{last}"
-        named: Callable[[Carried], Awaitable[Carried]] = as_task.with_options(
-            task_run_name=f"{name.replace('_', ' ')} {items}"
-        )
-        return (await named(Carried(batch))).batch
-
-    return through
+def deploy_tail(deploy_id: str, suite: str) -> str:
+    """The end of the run id of a deploy's run of a suite: 12 hex digits."""
+    return hashlib.sha256(f"{deploy_id}\n{suite}".encode()).hexdigest()[:12]
 
 
-async def _worth_a_retry(task: Any, task_run: Any, state: Any) -> bool:
-    error = await state.aresult(raise_on_failure=False)
-    return isinstance(error, BaseException) and is_transient(error)
+def run_of_deploy(history: History, deploy_id: str, suite: str) -> RunRow | None:
+    """The run that evaluates a deploy with a suite, in whatever state it is."""
+    if not history.exists():
+        return None
+    tail = deploy_tail(deploy_id, suite)
+    query = "SELECT run_id FROM runs WHERE suite = ? AND ends_with(run_id, ?)"
+    found = select(history.path, query, [suite, f"-{tail}"]).rows
+    return history.run(str(found[0][0])) if found else None
 
 
-async def evaluate_run(run: Run) -> None:
-    """Take an opened run through the flow, in this event loop."""
-    token = opened.set(run)
+def _trigger() -> str:
+    context = FlowRunContext.get()
+    is_scheduled = context is not None and context.flow_run is not None and context.flow_run.auto_scheduled
+    return "schedule" if is_scheduled else "flow"
+
+
+async def evaluate_run(run: Run, *, watched: bool = True) -> None:
+    """Take an opened run through the flow, in this event loop.
+
+    Args:
+        run: The run; who opened it ends it.
+        watched: Whether the server is one that somebody looks at.
+
+    Raises:
+        RagscoreError: it cannot go on, or the API stopped answering before the run was whole; what is stored stays.
+    """
+    run_token, watched_token = opened.set(run), is_watched.set(watched)
+    given = str(run.parts.file.path or run.parts.suite.name), str(run.history.path), "cli"
+    if watched:
+        # Else the end of the process would wait, for each event that is left, until a dead server has not come back.
+        EventsWorker.set_client_override(PrefectEventsClient, reconnection_attempts=RECONNECTIONS)
     try:
-        await evaluate(str(run.parts.file.path or run.parts.suite.name), str(run.history.path), "cli")
+        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: RETRIES_OF_REQUESTS}):
+            state = await evaluate(*given, return_state=True)
+    except (httpx.HTTPError, PrefectException) as error:
+        said = f"the Prefect API stopped answering: {str(error) or type(error).__name__}"
+        if run.history.run(run.run_id).status != "complete":
+            mend = f"`ragscore resume {run.run_id} --engine local` does the rest"
+            raise EngineError(said, where=str(PREFECT_API_URL.value()), mend=mend) from error
+        run.observer.note(f"{said}; the run is whole in the history, but the server was not told of it")
+        return
     finally:
-        opened.reset(token)
+        opened.reset(run_token)
+        is_watched.reset(watched_token)
+    if isinstance(state.data, BaseException):
+        raise state.data

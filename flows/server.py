@@ -44,14 +44,24 @@ class ThrowawayServer:
 
     def start(self) -> None:
         """Start it without waiting; must be called before Prefect is imported, whose settings it decides."""
-        self._place.mkdir(parents=True, exist_ok=True)
+        try:
+            self._place.mkdir(parents=True, exist_ok=True)
+            log = self._log.open("w", encoding="utf-8")
+        except OSError as error:
+            raise EngineError(
+                f"the throwaway Prefect server has no place: {error.strerror}",
+                where=str(self._place),
+                mend="set RAGSCORE_HOME to a folder that can be written, or run with --engine local",
+            ) from error
+        for name in ("NO_PROXY", "no_proxy"):  # a proxy cannot reach our loopback
+            os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "localhost"]))
         os.environ.pop("PREFECT_API_URL", None)
         os.environ["PREFECT_HOME"] = str(self._place)
         os.environ["PREFECT_PROFILES_PATH"] = str(self._place / "profiles.toml")
         os.environ.update(SETTINGS)
-        with self._log.open("w", encoding="utf-8") as log:
+        with log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                [sys.executable, "-P", "-m", __name__],  # -P: no module of the user's folder
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -78,7 +88,7 @@ class ThrowawayServer:
         deadline = time.monotonic() + STARTUP_S
         while self._process is not None and self._process.poll() is None and time.monotonic() < deadline:
             try:
-                if httpx.get(f"{self._url}/health", timeout=5).is_success:
+                if httpx.get(f"{self._url}/health", timeout=5, trust_env=False).is_success:
                     return
             except httpx.HTTPError:
                 pass  # not yet

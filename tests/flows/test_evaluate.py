@@ -34,11 +34,20 @@ def evaluate(prefect_server: None, workspace: Workspace) -> Iterator[Evaluate]:
     def run() -> str:
         from ragscore.flows.evaluate import evaluate
 
-        run_id: str = asyncio.run(evaluate(str(workspace.suite), str(workspace.history)))
-        return run_id
+        return str(asyncio.run(evaluate(str(workspace.suite), str(workspace.history))))
 
     yield run
     gc.collect()
+
+
+def ended(workspace: Workspace, **parameters: Any) -> Any:
+    """The final state of the flow."""
+    from ragscore.flows.evaluate import evaluate
+
+    async def asked() -> Any:
+        return await evaluate(str(workspace.suite), str(workspace.history), **parameters, return_state=True)
+
+    return asyncio.run(asked())
 
 
 def api(call: Any) -> Any:
@@ -106,3 +115,34 @@ def test_a_fault_in_the_suite_fails_the_flow_with_the_sentence_and_writes_nothin
     with pytest.raises(SuiteError, match="did you mean `context_recall`"):
         evaluate()
     assert not workspace.history.exists()
+
+
+def test_a_gate_that_fails_ends_the_flow_run_failed_with_the_reason_and_its_artifacts(
+    prefect_server: None, workspace: Workspace
+) -> None:
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
+
+    workspace.write_suite(gate={"context_precision": {"min": 0.9}})
+    workspace.order(**{"What_about_tea?": "nothing", "What_about_mate?": "nothing"})
+    state = ended(workspace, version="1.10")
+    assert (state.type.value, state.name) == ("FAILED", "Failed")
+    assert str(state.message).startswith("gate failed (exit 1): context_precision mean 0.50")
+    ((flow_run_id, version, verdict),) = workspace.sql("select flow_run_id, version, gate_verdict from runs")
+    assert (version, verdict) == ("1.10", "fail")
+    of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[flow_run_id]))
+    found = {each.key: each for each in api(lambda client: client.read_artifacts(artifact_filter=of_run))}
+    assert set(found) == {f"ragscore-drinks-{each}" for each in ("progress", "summary", "worst")}
+    assert found["ragscore-drinks-progress"].data == 100
+    assert "gate FAILED" in str(found["ragscore-drinks-summary"].data)
+    assert "tea" in str(found["ragscore-drinks-worst"].data)
+    gc.collect()
+
+
+def test_too_little_coverage_ends_the_flow_run_failed_as_not_evaluated(
+    prefect_server: None, workspace: Workspace
+) -> None:
+    workspace.order(**{"What_about_tea?": "raise"})
+    state = ended(workspace)
+    assert state.type.value == "FAILED"
+    assert str(state.message).startswith("could not be evaluated (exit 3): coverage of context_recall")
+    gc.collect()

@@ -1,0 +1,331 @@
+"""Deployments, their work pool and automations, made or brought up to date on a Prefect server.
+
+What there is to deploy stands in `prefect.yaml` beside this file. Prefect ignores keys that it does not know in
+silence; here they are an error.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from prefect import Flow
+from prefect.automations import AutomationCore
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, StateType
+from prefect.deployments.runner import RunnerDeployment
+from prefect.events import DeploymentEventTrigger, EventTrigger, Posture, ResourceSpecification
+from prefect.events.actions import ChangeFlowRunState, DoNothing, SendNotification
+from prefect.exceptions import ObjectNotFound
+from prefect.schedules import Cron
+from prefect.types.entrypoint import EntrypointType
+from prefect.workers.process import ProcessWorker
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ragscore.errors import ConfigError, UsageError
+from ragscore.flows import events
+from ragscore.suite_file import read_suites
+
+#: Hours without a complete run after which the dead man's automation speaks: a day and two hours.
+SILENCE_H = 26
+#: Seconds without heartbeat after which a flow run is taken for crashed: three beats of 30 s.
+HEARTBEATS_STOPPED_S = 90
+#: The final states of a flow run, by the names of their events.
+_ENDED = ("Completed", "Failed", "Cancelled", "Crashed")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Schedule(_Part):
+    cron: str
+    timezone: str
+    slug: str
+
+
+class _Limit(_Part):
+    limit: int
+    collision_strategy: Literal["ENQUEUE", "CANCEL_NEW"]
+
+
+class _Trigger(_Part):
+    type: Literal["event"]
+    enabled: bool
+    expect: list[str]
+    match: dict[str, str]
+    parameters: dict[str, Any]
+
+
+class _Pool(_Part):
+    name: str
+    job_variables: dict[str, Any]
+
+
+class Declared(_Part):
+    """One deployment, as `prefect.yaml` declares it."""
+
+    name: str
+    entrypoint: str
+    description: str
+    parameters: dict[str, Any] = {}
+    schedules: list[_Schedule] = []
+    triggers: list[_Trigger] = []
+    concurrency_limit: _Limit | None = None
+    tags: list[str]
+    work_pool: _Pool
+
+
+class _Declaration(_Part):
+    name: str
+    pull: list[Any]
+    definitions: dict[str, Any]
+    deployments: list[Declared]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `ragscore deploy` decides about all deployments.
+
+    Attributes:
+        suites: Suite files; each becomes a deployment of `evaluate`.
+        places: The files and folders as they were given; deploys of retrievers and the canary look there.
+        history, home: Absolute paths that the worker uses.
+        working_dir: Where the worker's processes start: `${VAR}`s aside, what a suite's relative modules see.
+        pool: The work pool.
+        at_once: The most flow runs of the pool at once; None leaves it open.
+        cron, timezone: When every suite is evaluated; None takes those of `prefect.yaml`.
+        notify: A notification block, `slack-webhook/my-team`; without one only the event feed shows what was found.
+    """
+
+    suites: Sequence[Path]
+    places: Sequence[Path]
+    history: Path
+    home: Path
+    working_dir: Path
+    pool: str = "ragscore"
+    at_once: int | None = None
+    cron: str | None = None
+    timezone: str | None = None
+    notify: str | None = None
+
+
+def declared() -> list[Declared]:
+    """The deployments of `prefect.yaml`.
+
+    Raises:
+        ConfigError: the file has a key that nobody would read.
+    """
+    text = resources.files("ragscore.flows").joinpath("prefect.yaml").read_text(encoding="utf-8")
+    try:
+        return _Declaration.model_validate(yaml.safe_load(text)).deployments
+    except ValidationError as error:
+        raise ConfigError(f"prefect.yaml is not what it should be: {error}") from error
+
+
+async def deploy(settings: Settings) -> list[str]:
+    """Make or update pool, deployments and automations; doing it again changes nothing.
+
+    Returns:
+        One line for each, in the words of the user.
+
+    Raises:
+        ConfigError: a suite is wrong, or two have the same name.
+        UsageError: the notification block is not there.
+    """
+    names = _names(settings.suites)
+    said = []
+    async with get_client() as client:
+        notify = await _block(client, settings.notify) if settings.notify else None
+        said.append(await _pool(client, settings))
+        for each in declared():
+            if each.entrypoint == "ragscore.flows.evaluate.evaluate":
+                for path, name in names.items():
+                    said.append(await _apply(each, settings, name=name, suite=path))
+            else:
+                said.append(await _apply(each, settings))
+        for automation in automations(list(names.values()), notify):
+            said.append(await _automate(client, automation))
+    return said
+
+
+def _names(paths: Sequence[Path]) -> dict[Path, str]:
+    names: dict[Path, str] = {}
+    for path in paths:
+        files = read_suites(path)
+        name = files[0].suite.name
+        if name in names.values():
+            raise UsageError(f"two suites are named {name!r}", where=str(path), mend="give one another `name`")
+        names[path.resolve()] = name
+    return names
+
+
+async def _pool(client: PrefectClient, settings: Settings) -> str:
+    try:
+        found = await client.read_work_pool(settings.pool)
+    except ObjectNotFound:
+        await client.create_work_pool(
+            WorkPoolCreate(
+                name=settings.pool,
+                type=ProcessWorker.type,
+                base_job_template=ProcessWorker.get_default_base_job_template(),
+                concurrency_limit=settings.at_once,
+                description="Evaluations of retrieval (ragscore)",
+            )
+        )
+    else:
+        if found.concurrency_limit != settings.at_once:
+            await client.update_work_pool(settings.pool, WorkPoolUpdate(concurrency_limit=settings.at_once))
+    at_once = f", at most {settings.at_once} at once" if settings.at_once else ""
+    return f"work pool {settings.pool}{at_once}"
+
+
+async def _apply(each: Declared, settings: Settings, *, name: str | None = None, suite: Path | None = None) -> str:
+    module, _, function = each.entrypoint.rpartition(".")
+    flow = getattr(importlib.import_module(module), function)
+    assert isinstance(flow, Flow)
+    own = {
+        "suite": str(suite),
+        "suites": [str(place.resolve()) for place in settings.places],
+        "history": str(settings.history),
+    }
+    schedules = [
+        Cron(
+            settings.cron if suite and settings.cron else when.cron,
+            timezone=settings.timezone or when.timezone,
+            slug=when.slug,
+        )
+        for when in each.schedules
+    ]
+    deployment = RunnerDeployment.from_flow(
+        flow,
+        name=name or each.name,
+        description=each.description,
+        parameters={key: own.get(key, value) for key, value in each.parameters.items()},
+        schedules=schedules,
+        triggers=[
+            DeploymentEventTrigger(
+                name=f"{flow.name}/{name or each.name}: {', '.join(trigger.expect)}",
+                enabled=trigger.enabled,
+                expect=set(trigger.expect),
+                match=ResourceSpecification(trigger.match),
+                parameters=trigger.parameters,
+            )
+            for trigger in each.triggers
+        ],
+        concurrency_limit=ConcurrencyLimitConfig.model_validate(each.concurrency_limit.model_dump())
+        if each.concurrency_limit
+        else None,
+        tags=each.tags,
+        work_pool_name=settings.pool,
+        job_variables={
+            **each.work_pool.job_variables,
+            "env": {**each.work_pool.job_variables.get("env", {}), "RAGSCORE_HOME": str(settings.home)},
+            "working_dir": str(settings.working_dir),
+        },
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+    await deployment.aapply()
+    when = "; ".join(f"{schedule.cron} {schedule.timezone}" for schedule in schedules)
+    on = ", ".join(event for trigger in each.triggers for event in trigger.expect)
+    return f"deployment {deployment.full_name}" + (f", {when}" if when else "") + (f", on {on}" if on else "")
+
+
+def automations(suites: Sequence[str], notify: Any = None) -> list[AutomationCore]:
+    """The automations: a suite that falls silent, a worker that died, and a regression where somebody is to be told.
+
+    Args:
+        suites: Names of suites.
+        notify: The id of a notification block.
+    """
+    ours = ResourceSpecification({"prefect.resource.id": "prefect.tag.ragscore", "prefect.resource.role": "tag"})
+    made = [
+        AutomationCore(
+            name=f"ragscore: no complete run of {name} for {SILENCE_H} h",
+            description="The dead man's switch: schedules, workers or runs have stopped.",
+            trigger=EventTrigger(
+                posture=Posture.Proactive,
+                expect={events.COMPLETED},
+                match=ResourceSpecification({"ragscore.suite": name}),
+                threshold=1,
+                within=timedelta(hours=SILENCE_H),
+            ),
+            actions=[_told(notify, f"No complete run of {name}", f"For {SILENCE_H} h no run of {name} was complete.")],
+        )
+        for name in suites
+    ]
+    made.append(
+        AutomationCore(
+            name="ragscore: a flow run whose heartbeats stopped has crashed",
+            description="Its worker was killed. Retry the flow run: it goes on with the same run.",
+            trigger=EventTrigger(
+                posture=Posture.Proactive,
+                after={"prefect.flow-run.heartbeat"},
+                expect={"prefect.flow-run.heartbeat", *(f"prefect.flow-run.{state}" for state in _ENDED)},
+                match=ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"}),
+                match_related=ours,
+                for_each={"prefect.resource.id"},
+                threshold=1,
+                within=timedelta(seconds=HEARTBEATS_STOPPED_S),
+            ),
+            actions=[
+                ChangeFlowRunState(
+                    state=StateType.CRASHED, message="no heartbeat any more; a retry goes on with the same run"
+                )
+            ],
+        )
+    )
+    if notify is not None:
+        made.append(
+            AutomationCore(
+                name="ragscore: tell about a regression",
+                trigger=EventTrigger(
+                    posture=Posture.Reactive,
+                    expect={events.REGRESSION},
+                    match=ResourceSpecification({"prefect.resource.id": "ragscore.run.*"}),
+                    threshold=1,
+                ),
+                actions=[
+                    _told(
+                        notify,
+                        "{{ event.resource.name }}: retrieval got worse",
+                        "{{ event.payload.said }}\nragscore show {{ event.payload.run_id }}",
+                    )
+                ],
+            )
+        )
+    return made
+
+
+def _told(notify: Any, subject: str, body: str) -> DoNothing | SendNotification:
+    return SendNotification(block_document_id=notify, subject=subject, body=body) if notify else DoNothing()
+
+
+async def _block(client: PrefectClient, named: str) -> Any:
+    kind, _, name = named.partition("/")
+    try:
+        return (await client.read_block_document_by_name(name, kind)).id
+    except ObjectNotFound:
+        raise UsageError(
+            f"there is no notification block {named}",
+            where="--notify",
+            mend="make it in the UI under Blocks, and write its kind and name, e.g. slack-webhook/my-team",
+        ) from None
+
+
+async def _automate(client: PrefectClient, automation: AutomationCore) -> str:
+    found = await client.read_automations_by_name(automation.name)
+    for surplus in found[1:]:
+        await client.delete_automation(surplus.id)
+    if found:
+        await client.update_automation(found[0].id, automation)
+    else:
+        await client.create_automation(automation)
+    return f"automation {automation.name}"

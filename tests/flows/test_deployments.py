@@ -1,0 +1,75 @@
+"""What there is to deploy, as files: keys that somebody reads, and paths that are there."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect import Flow
+
+from ragscore.errors import ConfigError
+from ragscore.flows import deployments
+
+ROOT = Path(__file__).parent.parent.parent
+FOLDER = ROOT / "deployments"
+
+
+def test_every_deployment_names_a_flow_by_its_module_and_parameters_that_it_has() -> None:
+    found = deployments.declared()
+    assert len({each.entrypoint for each in found}) == 5
+    for each in found:
+        module, _, name = each.entrypoint.rpartition(".")
+        flow = getattr(importlib.import_module(module), name)
+        assert isinstance(flow, Flow)
+        known = set(flow.parameters.properties)
+        assert set(each.parameters) <= known
+        for trigger in each.triggers:
+            assert set(trigger.parameters) <= known
+
+
+def test_a_key_that_nobody_reads_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (FOLDER / "prefect.yaml").read_text(encoding="utf-8")
+    slipped = yaml.safe_load(text.replace("concurrency_limit:", "concurency_limit:", 1))
+    with pytest.raises(ValueError, match="concurency_limit"):
+        deployments._Declaration.model_validate(slipped)
+    monkeypatch.setattr("yaml.safe_load", lambda _: slipped)
+    with pytest.raises(ConfigError, match="concurency_limit"):
+        deployments.declared()
+
+
+def test_the_file_for_prefect_deploy_is_the_one_that_is_installed() -> None:
+    assert (FOLDER / "prefect.yaml").resolve() == (ROOT / "flows" / "prefect.yaml").resolve()
+
+
+def test_compose_names_files_volumes_and_services_that_are_there() -> None:
+    compose = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))
+    services: dict[str, Any] = compose["services"]
+    assert set(services) == {"database", "server", "worker"}
+    for service in services.values():
+        if "build" in service:
+            context = (FOLDER / service["build"]["context"]).resolve()
+            assert context == ROOT
+            assert (context / service["build"]["dockerfile"]).is_file()
+        assert set(service.get("depends_on", {})) <= set(services)
+        for volume in service.get("volumes", ()):
+            source = re.sub(r"\$\{[^}]*\}", "./x", volume).split(":")[0]
+            assert source.startswith(".") or source in compose["volumes"]
+    home = "/srv/ragscore/.ragscore"
+    assert any(volume.endswith(f":{home}") for volume in services["worker"]["volumes"])
+    assert f"RAGSCORE_HOME={home}" in (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_the_dockerfile_copies_what_is_there() -> None:
+    for line in (FOLDER / "Dockerfile").read_text(encoding="utf-8").splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            for source in line.split()[1:-1]:
+                assert (ROOT / source).exists(), line
+
+
+@pytest.mark.parametrize("file", sorted((FOLDER / "cd").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_snippets_for_cd_are_yaml(file: Path) -> None:
+    assert yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -9,8 +9,10 @@ from typing import Literal
 from ragscore.items import Context, Finding, Score, Status, Verdict
 from ragscore.judges.claims import ClaimSource
 from ragscore.judges.protocol import Judge
-from ragscore.judges.tasks import RateContexts
+from ragscore.judges.tasks import MapClaims, RateContexts
 from ragscore.scorers.arithmetic import average_precision
+from ragscore.scorers.attribution import numbered
+from ragscore.scorers.fused import relevance_of
 from ragscore.scorers.outcome import by_id, finding, outcome
 from ragscore.scorers.protocol import Judged, Passages, Sample
 from ragscore.scorers.reasons import precision_reason
@@ -33,6 +35,8 @@ class ContextPrecision:
             (later ones are not relevant).
         missing_reference: Whether an item with nothing to judge against takes part in means with its 0 (`zero`) or
             not (`exclude`).
+        fused: Where it is judged against the reference, take relevance from claims x contexts (`scorers.fused`) instead
+            of asking about each context.
 
     Source: average precision (Manning et al., *Introduction to Information Retrieval*, §8.4); context precision of
     RAGAS (https://arxiv.org/abs/2309.15217).
@@ -43,6 +47,7 @@ class ContextPrecision:
     against: Against = "auto"
     duplicates: Literal["count", "once"] = "count"
     missing_reference: str = "zero"
+    fused: bool = False
     kind: str = "context_precision"
     version: str = "1"
 
@@ -60,8 +65,22 @@ class ContextPrecision:
             return Judged(Status.NO_REFERENCE, passages=passages)
         if not passages.passages:
             return Judged(Status.NO_CONTEXT, passages=passages, against=against)
+        if self.fused and against == "reference":
+            return await self._mapped(sample, passages, judge, claims)
         judgement = await judge.ask(RateContexts(sample.item.input, expected, against, passages.passages))
         return Judged(judgement.status, passages, judgement, against=against)
+
+    async def _mapped(self, sample: Sample, passages: Passages, judge: Judge, claims: ClaimSource) -> Judged:
+        claim_set, extraction = await claims.of(sample.item)
+        if claim_set is None:
+            failed = extraction.status if extraction is not None else Status.JUDGE_ERROR
+            return Judged(failed, passages, extraction=extraction)
+        if not claim_set.claims:
+            return Judged(Status.NO_CLAIMS, passages, extraction=extraction)
+        stated = numbered(claim_set.claims)
+        mapped = await judge.ask(MapClaims(sample.item.input, stated, passages.passages))
+        judgement = relevance_of(mapped, stated, passages.passages)
+        return Judged(judgement.status, passages, judgement, extraction=extraction, against="reference")
 
     def score(self, sample: Sample, judged: Judged) -> Score:
         """Average precision over the ranks; a context that was never decided makes the item a judge error."""

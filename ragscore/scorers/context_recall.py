@@ -8,8 +8,9 @@ from fractions import Fraction
 from ragscore.items import Finding, Score, Status
 from ragscore.judges.claims import ClaimSource
 from ragscore.judges.protocol import Judge
-from ragscore.judges.tasks import AttributeClaims, Claim
+from ragscore.judges.tasks import AttributeClaims, MapClaims
 from ragscore.scorers.arithmetic import recall
+from ragscore.scorers.attribution import numbered
 from ragscore.scorers.outcome import by_id, finding, outcome
 from ragscore.scorers.protocol import Judged, Passages, Sample
 from ragscore.scorers.reasons import recall_reason
@@ -27,6 +28,7 @@ class ContextRecall:
         name: The name in the history; two of a kind in one suite need different ones.
         scale: The score of a perfect item; > 0.
         missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+        fused: Ask which contexts state each claim, so that precision can be told from the same answer.
 
     Source: context recall of RAGAS (Es et al., 2024, https://arxiv.org/abs/2309.15217). It departs in that claims are
     frozen, so that the denominator does not move from run to run.
@@ -35,6 +37,7 @@ class ContextRecall:
     name: str = "context_recall"
     scale: Fraction = Fraction(1)
     missing_reference: str = "zero"
+    fused: bool = False
     kind: str = "context_recall"
     version: str = "1"
 
@@ -58,7 +61,8 @@ class ContextRecall:
             return Judged(Status.NO_CLAIMS, passages=passages, claims=claim_set, extraction=extraction)
         if not passages.passages or claim_set is None:
             return Judged(Status.NO_CONTEXT, passages=passages, claims=claim_set)
-        task = AttributeClaims(item.input, numbered(claim_set.claims), passages.passages)
+        ask = MapClaims if self.fused else AttributeClaims
+        task = ask(item.input, numbered(claim_set.claims), passages.passages)
         judgement = await judge.ask(task)
         return Judged(judgement.status, passages, judgement, claim_set, extraction, against="reference")
 
@@ -98,8 +102,3 @@ class ContextRecall:
             findings=findings,
             error=error,
         )
-
-
-def numbered(claims: tuple[str, ...]) -> tuple[Claim, ...]:
-    """Claims with the ids c1, c2, … that verdicts echo."""
-    return tuple(Claim(f"c{number}", text) for number, text in enumerate(claims, start=1))

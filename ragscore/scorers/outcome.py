@@ -42,28 +42,30 @@ def outcome(
     sample: Sample,
     judged: Judged,
     *,
-    missing_reference: str,
+    missing_reference: str = "zero",
     exact: Fraction | None = None,
     reason: str | None = None,
     findings: Iterable[Finding] = (),
     error: str | None = None,
+    zeros: frozenset[Status] = ZEROS,
 ) -> Score:
     """The score row of a judged sample.
 
     With `exact` the status is OK unless `judged.status` says otherwise; statuses that are zero by definition
-    get their 0; every other one stays without a score.
+    get their 0; every other one stays without a score. Scorers of which less is better have no `zeros`: there a 0
+    would be praise.
     """
     status = judged.status
     if status is Status.OK and exact is None:
         status = Status.JUDGE_ERROR
-    if status in ZEROS:
+    if status in zeros:
         exact = Fraction(0)
     elif status is not Status.OK:
         exact = None
-    last = judged.judgement or judged.extraction
+    last = _decisive(judged)
     said = error or (last.error if last is not None else None)
     if reason is None:
-        reason = WHY_UNSCORED.get(status, status.value)
+        reason = judged.why or WHY_UNSCORED.get(status, status.value)
         if said:
             reason = f"{reason}: {said}"
     excluded = status is Status.NO_REFERENCE and missing_reference == "exclude"
@@ -89,6 +91,13 @@ def outcome(
         usage=judged.usage,
         calls=judged.calls,
     )
+
+
+def _decisive(judged: Judged) -> Judgement | None:
+    """The judgement that decided the status: the one that failed, else the last one."""
+    asked = judged.judgements
+    failed = next((each for each in asked if each.status is not Status.OK), None)
+    return failed or judged.judgement or (asked[-1] if asked else None)
 
 
 def by_id(judgement: Judgement | None) -> dict[str, Verdict]:

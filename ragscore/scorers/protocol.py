@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
@@ -54,7 +54,12 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The judge part's result: `status` OK with a judgement, or why there is none to score."""
+    """The judge part's result: `status` OK with a judgement, or why there is none to score.
+
+    Scorers that need several judgements keep the others in `also`, by what they are about; `output_claims` are the
+    claims of the output where there was something to find them in. `why` says what the status is about, `value` is what
+    a scorer of the user's own found.
+    """
 
     status: Status
     passages: Passages | None = None
@@ -62,20 +67,28 @@ class Judged:
     claims: ClaimSet | None = None
     extraction: Judgement | None = None
     against: str | None = None
+    also: Mapping[str, Judgement] = field(default_factory=dict)
+    output_claims: tuple[str, ...] = ()
+    why: str | None = None
+    value: object = None
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """All that was asked for, in the order of asking."""
+        return tuple(each for each in (self.extraction, *self.also.values(), self.judgement) if each is not None)
 
     @property
     def usage(self) -> Usage:
         """All that this judging cost."""
         total = Usage()
-        for judgement in (self.extraction, self.judgement):
-            if judgement is not None:
-                total += judgement.usage
+        for judgement in self.judgements:
+            total += judgement.usage
         return total
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """All requests that this judging made."""
-        return tuple(call for judgement in (self.extraction, self.judgement) if judgement for call in judgement.calls)
+        return tuple(call for judgement in self.judgements for call in judgement.calls)
 
 
 class Scorer(Protocol):

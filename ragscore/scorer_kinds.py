@@ -1,0 +1,51 @@
+"""The kinds of scorers that a suite can name, and which options each of them has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: Options that all kinds have.
+COMMON = frozenset({"kind", "name", "scale", "contexts"})
+_RANKS = frozenset({"k"})
+#: The options of each kind besides.
+OPTIONS: Mapping[str, frozenset[str]] = {
+    "context_recall": frozenset(),
+    "context_precision": frozenset({"against"}),
+    "context_relevance": frozenset({"weights", "unused", "missing", "most_missing"}),
+    "context_utilization": frozenset(),
+    "context_entities_recall": frozenset(),
+    "noise_sensitivity": frozenset(),
+    "faithfulness": frozenset(),
+    "hallucination": frozenset(),
+    "answer_relevancy": frozenset({"unsure"}),
+    "answer_similarity": frozenset({"measure"}),
+    "answer_correctness": frozenset({"measure"}),
+    "precision_at_k": _RANKS,
+    "recall_at_k": _RANKS,
+    "hit_rate": _RANKS,
+    "mrr": _RANKS,
+    "average_precision": _RANKS,
+    "ndcg_at_k": _RANKS,
+    "python": frozenset({"call", "options"}),
+    "prompt": frozenset({"question", "reply", "score"}),
+    "plugin": frozenset({"call", "options"}),
+}
+#: Kinds that look at no contexts: nothing is extracted for them, and a target that returns none is no fault.
+WITHOUT_CONTEXTS = frozenset({"answer_relevancy", "answer_similarity", "answer_correctness"})
+#: Kinds that take whatever contexts there are, none included, unless the suite says where they come from.
+CONTEXTS_IF_ANY = frozenset({"python", "prompt", "plugin"})
+#: Kinds that ask no judge, as far as we know.
+WITHOUT_JUDGE = frozenset(
+    {"precision_at_k", "recall_at_k", "hit_rate", "mrr", "average_precision", "ndcg_at_k", "python", "plugin"}
+)
+#: Kinds of which less is better. A gate's `min` and `max_drop` would mean the contrary there.
+LESS_IS_BETTER = frozenset({"hallucination", "noise_sensitivity"})
+#: The group of entry points under which installed packages offer scorers.
+ENTRY_POINTS = "ragscore.scorers"
+
+
+def installed(name: str) -> bool:
+    """Whether an installed package offers a scorer of that name (entry point of the group `ragscore.scorers`)."""
+    from importlib.metadata import entry_points
+
+    return bool(entry_points(group=ENTRY_POINTS, name=name))

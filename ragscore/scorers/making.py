@@ -1,0 +1,133 @@
+"""From the part of a suite that names a scorer to the scorer itself."""
+
+from __future__ import annotations
+
+import inspect
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ragscore.errors import ConfigError
+from ragscore.scorer_kinds import ENTRY_POINTS
+from ragscore.scorers.answers import AnswerMatch, AnswerRelevancy, Measure
+from ragscore.scorers.arithmetic import as_fraction
+from ragscore.scorers.context_precision import ContextPrecision
+from ragscore.scorers.context_recall import ContextRecall
+from ragscore.scorers.context_relevance import MISSING, MOST_MISSING, UNUSED, WEIGHTS, ContextRelevance
+from ragscore.scorers.context_use import ContextUtilization, NoiseSensitivity
+from ragscore.scorers.custom import CustomScorer, PromptScorer
+from ragscore.scorers.entities_recall import ContextEntitiesRecall
+from ragscore.scorers.faithfulness import Faithfulness, Hallucination
+from ragscore.scorers.protocol import Scorer
+from ragscore.scorers.rank_metrics import RankMetric
+from ragscore.suite import ScorerPart, Suite
+from ragscore.targets.python import load_object
+
+
+def make_scorer(part: ScorerPart, suite: Suite, *, base_dir: Path, where: str) -> Scorer:
+    """The scorer that a suite names, with the suite's settings for all scorers.
+
+    Args:
+        part: What the suite says of it.
+        suite: The suite.
+        base_dir: Where the module of a scorer in Python is looked for first.
+        where: The place in the suite, for messages.
+
+    Raises:
+        ConfigError: there is no such module, function, class or package, or it cannot be made.
+    """
+    name, scale, missing = part.name, as_fraction(part.scale), suite.missing_reference
+    match part.kind:
+        case "context_recall":
+            return ContextRecall(name=name, scale=scale, missing_reference=missing, fused=suite.fused)
+        case "context_precision":
+            return ContextPrecision(
+                name=name,
+                scale=scale,
+                against=part.against,
+                duplicates=suite.duplicates,
+                missing_reference=missing,
+                fused=suite.fused,
+            )
+        case "context_relevance":
+            weights: dict[str, Fraction] = dict(WEIGHTS)
+            weights.update((grade, as_fraction(each)) for grade, each in (part.weights or {}).items())
+            return ContextRelevance(
+                name=name,
+                scale=scale,
+                weights=weights,
+                unused=UNUSED if part.unused is None else as_fraction(part.unused),
+                missing=MISSING if part.missing is None else as_fraction(part.missing),
+                most_missing=MOST_MISSING if part.most_missing is None else as_fraction(part.most_missing),
+            )
+        case "context_utilization":
+            return ContextUtilization(name=name, scale=scale, missing_reference=missing, fused=suite.fused)
+        case "context_entities_recall":
+            return ContextEntitiesRecall(name=name, scale=scale, missing_reference=missing)
+        case "noise_sensitivity":
+            return NoiseSensitivity(name=name, scale=scale)
+        case "faithfulness":
+            return Faithfulness(name=name, scale=scale)
+        case "hallucination":
+            return Hallucination(name=name, scale=scale)
+        case "answer_relevancy":
+            return AnswerRelevancy(
+                name=name, scale=scale, unsure=as_fraction(0.3 if part.unsure is None else part.unsure)
+            )
+        case "answer_similarity" | "answer_correctness":
+            usual: Measure = "f1" if part.kind == "answer_similarity" else "precision"
+            return AnswerMatch(
+                kind=part.kind, measure=part.measure or usual, name=name, scale=scale, missing_reference=missing
+            )
+        case "prompt":
+            return PromptScorer(part.question or "", part.reply or {}, part.score or "", name=name, scale=scale)
+        case "python" | "plugin":
+            return custom_scorer(part, base_dir=base_dir, where=where)
+        case _:
+            return RankMetric(part.kind, name=name, scale=scale, k=part.k, missing_reference=missing)
+
+
+def custom_scorer(part: ScorerPart, *, base_dir: Path, where: str) -> Scorer:
+    """The scorer that a function or class of the user's, or of an installed package, is.
+
+    Raises:
+        ConfigError: it is not there, cannot be made, or is neither a function nor has a `score`.
+    """
+    found: Any
+    if part.kind == "plugin":
+        found = _of_package(part.call or "", where)
+    else:
+        found = load_object(part.call or "", base_dir=base_dir, where=where)
+    if inspect.isclass(found):
+        try:
+            found = found(**(part.options or {}))
+        except Exception as error:
+            raise ConfigError(
+                f"{part.call} cannot be made: {type(error).__name__}: {error}", where=where, mend="see `options`"
+            ) from error
+    elif part.options:
+        raise ConfigError(f"{part.call} is no class and takes no options", where=where, mend="remove `options`")
+    if isinstance(found, CustomScorer):  # made by the decorator
+        scale = as_fraction(part.scale) if "scale" in part.model_fields_set else found.scale
+        return CustomScorer(found.inner, part.name, scale, found.version, part.kind)
+    if not callable(found) and not hasattr(found, "score"):
+        raise ConfigError(f"{part.call} is no scorer", where=where, mend="name a function, or a class with `score`")
+    version = str(getattr(found, "version", "1"))
+    return CustomScorer(found, part.name, as_fraction(part.scale), version, part.kind)
+
+
+def _of_package(name: str, where: str) -> Any:
+    from importlib.metadata import entry_points
+
+    points = list(entry_points(group=ENTRY_POINTS, name=name))
+    if len(points) > 1:
+        packages = ", ".join(sorted(point.dist.name if point.dist else "?" for point in points))
+        raise ConfigError(f"several packages offer a scorer {name!r}: {packages}", where=where, mend="uninstall one")
+    if not points:
+        raise ConfigError(f"no installed package offers a scorer {name!r}", where=where, mend="install it")
+    try:
+        return points[0].load()
+    except Exception as error:
+        raise ConfigError(
+            f"the scorer {name} cannot be loaded: {type(error).__name__}: {error}", where=where, mend="see its package"
+        ) from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json as json_
+import locale
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from ragscore.history.trends import Trend
 
 BARS = "▁▂▃▄▅▆▇█"
+#: For terminals that cannot draw them.
+PLAIN_BARS = "_.-~=*#@"
 
 
 def trend(
@@ -64,14 +68,21 @@ def trend(
     return 0
 
 
-def sparkline(values: Sequence[float | None]) -> str:
-    """One bar per value, the lowest to the highest of them; `·` where there is none."""
+def bars() -> str:
+    """The eight bars of a sparkline, lowest first, in ASCII where the terminal or the locale knows no more."""
+    plain = os.environ.get("TERM") == "dumb" or "utf" not in locale.getpreferredencoding(False).lower()
+    return PLAIN_BARS if plain else BARS
+
+
+def sparkline(values: Sequence[float | None], bars: str = BARS) -> str:
+    """One of `bars` per value, the lowest to the highest of them; `·` (in ASCII a space) where there is none."""
+    gap = "·" if bars == BARS else " "
     known = [value for value in values if value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
     if low == high:
-        return "".join("·" if value is None else BARS[3] for value in values)
-    steps = len(BARS) - 1
-    return "".join("·" if value is None else BARS[round((value - low) / (high - low) * steps)] for value in values)
+        return "".join(gap if value is None else bars[3] for value in values)
+    steps = len(bars) - 1
+    return "".join(gap if value is None else bars[round((value - low) / (high - low) * steps)] for value in values)
 
 
 def _print(each: Trend, by: str, out: Console) -> None:
@@ -83,7 +94,7 @@ def _print(each: Trend, by: str, out: Console) -> None:
     span = f"{min(known):.2f} to {max(known):.2f}" if known else "no mean"
     of = "" if each.scale == 1 else f" of {each.scale:g}"
     heading(out, each.scorer, f"{each.suite} · {each.retriever or 'no retriever'}")
-    out.print(f"  {sparkline(means)}  {span}{of}", soft_wrap=True)
+    out.print(f"  {sparkline(means, bars())}  {span}{of}", soft_wrap=True)
     heads = {"run": ("run", "version"), "version": ("version", "runs"), "day": ("day", "version")}[by]
     table = table_of(*heads, "mean", "change", "n", "coverage", "gate", "note")
     for column in table.columns[2:6]:

@@ -32,9 +32,19 @@ def visible(text: str) -> str:
     return CONTROL.sub(lambda found: chr(0x2400 + ord(found[0])) if ord(found[0]) < 32 else "\ufffd", text)
 
 
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would exit with 1, which means that a gate failed; the command line knows better."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
-    """A console on standard output: as wide as the terminal, plain when piped."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    """A console on standard output: as wide as the terminal, plain when piped.
+
+    Raises:
+        BrokenPipeError: when printing to a pipe whose reader has gone.
+    """
+    return _Output(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
 def heading(out: Console, title: str, subtitle: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ragscore.history import (
@@ -20,6 +22,7 @@ from ragscore.history import (
     summaries,
 )
 from ragscore.items import Status, normalised
+from ragscore.judges.agreement import krippendorff_alpha
 from ragscore.scorers import band, mean, rounded
 from ragscore.scorers.arithmetic import as_fraction
 from ragscore.scorers.reasons import shortened
@@ -54,6 +57,7 @@ class RunSummary:
 
     Attributes:
         run: The run's row.
+        history: The file that it is in.
         scorers: Per scorer mean, n, coverage and counts by status.
         worst: The items with the lowest scores, over all scorers, lowest first; full scores never.
         faults: Why the run cannot be relied on; not empty means exit 3.
@@ -64,12 +68,19 @@ class RunSummary:
     """
 
     run: RunRow
+    history: Path
     scorers: Sequence[ScorerSummary]
     worst: Sequence[WorstItem]
     faults: Sequence[str]
     advice: Sequence[str]
     unanswerable: tuple[int, int, int] | None
     latency: Latency | None
+    any_item: str | None = None
+
+    @property
+    def first_item(self) -> str | None:
+        """The item to look at first: the worst one, else the first that has a row."""
+        return self.worst[0].item_id if self.worst else self.any_item
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as JSON."""
@@ -83,6 +94,7 @@ class RunSummary:
             "judge": run.judge,
             "items": run.items,
             "faults": list(self.faults),
+            "gate": run.gate,
             "advice": list(self.advice),
             "unanswerable": dict(zip(("nothing_relevant", "known", "items"), self.unanswerable, strict=True))
             if self.unanswerable
@@ -129,12 +141,14 @@ def summary_of(history: History, run: RunRow, *, worst: int = 3) -> RunSummary:
     scores = item_scores(history, run.run_id)
     return RunSummary(
         run=run,
+        history=history.path,
         scorers=by_scorer,
         worst=_worst(scores, decided, worst),
         faults=_faults(run, by_scorer, scores),
-        advice=_advice(decided, scores),
+        advice=[*_advice(decided, scores), *_agreement(run, decided)],
         unanswerable=_unanswerable(decided, scores),
         latency=_latency(history, run.run_id),
+        any_item=scores[0].item_id if scores else None,
     )
 
 
@@ -174,9 +188,18 @@ def _worst(scores: Sequence[ItemScore], decided: Sequence[ItemFinding], most: in
 def _faults(run: RunRow, by_scorer: Sequence[ScorerSummary], scores: Sequence[ItemScore]) -> list[str]:
     faults = []
     if run.status != "complete":
-        faults.append(f"the run is {run.status}" + (f": {shortened(run.error, 300)}" if run.error else ""))
+        left = run.items - len({score.item_id for score in scores})
+        said = [f"{left} of {run.items} items are not done"] if left else []
+        said += [shortened(run.error, 300)] if run.error else []
+        faults.append(f"the run is {run.status}" + (f": {'; '.join(said)}" if said else ""))
     if not by_scorer and run.status == "complete":
         faults.append("nothing was scored")
+    empty = [each.scorer for each in by_scorer if _is_empty(each)]
+    if empty:
+        faults.append(
+            f"no contexts for any item of {' and '.join(empty)}: this measures no retriever — is the index empty, or "
+            "do `contexts:` look in the wrong place?"
+        )
     low: dict[str, list[str]] = {}
     for each in by_scorer:
         if each.coverage is None or each.coverage >= run.min_coverage:
@@ -189,6 +212,12 @@ def _faults(run: RunRow, by_scorer: Sequence[ScorerSummary], scores: Sequence[It
         low.setdefault(f"{share} is below {run.min_coverage:g}: {why}{told}", []).append(each.scorer)
     faults += [f"coverage of {' and '.join(names)} {said}" for said, names in low.items()]
     return faults
+
+
+def _is_empty(scorer: ScorerSummary) -> bool:
+    """Whether nothing was retrieved for any item, so that a mean of 0 would only look like a bad retriever."""
+    present = {status for status, n in scorer.by_status.items() if n} - {Status.UNANSWERABLE}
+    return Status.NO_CONTEXT in present and present <= {Status.NO_CONTEXT, Status.NO_REFERENCE}
 
 
 #: Statuses whose rows have a score, or of which none is expected.
@@ -228,6 +257,25 @@ def _advice(decided: Sequence[ItemFinding], scores: Sequence[ItemScore]) -> list
             f"in {len(none)} of {len(judged)} items no context is useful — the index lacks it, or chunks are too small"
         )
     return advice
+
+
+def _agreement(run: RunRow, decided: Sequence[ItemFinding]) -> list[str]:
+    """How far the members of a jury agree: Krippendorff's alpha over the verdicts that all of them voted on."""
+    try:
+        seats = len(json.loads(run.judge_params)["jury"])
+    except (ValueError, KeyError, TypeError):
+        return []
+    units = []
+    for each in decided:
+        finding = each.finding
+        if finding.confidence is None or finding.positive is None or any("voted" in said for said in finding.warnings):
+            continue
+        agree = round(finding.confidence * seats)
+        units.append([finding.positive] * agree + [not finding.positive] * (seats - agree))
+    alpha = krippendorff_alpha(units)
+    if alpha is None:
+        return []
+    return [f"the {seats} judges agree by Krippendorff's alpha {float(alpha):.2f} over {len(units)} verdicts"]
 
 
 def _unanswerable(decided: Sequence[ItemFinding], scores: Sequence[ItemScore]) -> tuple[int, int, int] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -15,6 +14,8 @@ from ragscore.forecast import Forecast
 from ragscore.history import ItemDetail, RunRow, ScorerSummary
 from ragscore.items import Context, Finding, Score, Status
 from ragscore.report.comparison import Comparison, ScorerComparison
+from ragscore.report.comparison_formats import left_out
+from ragscore.report.hints import command
 from ragscore.report.layout import (
     Words,
     add_row,
@@ -26,6 +27,7 @@ from ragscore.report.layout import (
     table_of,
 )
 from ragscore.report.summary import RunSummary, WorstItem, coverage_shown, mean_shown
+from ragscore.report.verdicts import print_gate
 from ragscore.scorers import rounded
 from ragscore.scorers.arithmetic import as_fraction
 from ragscore.scorers.reasons import shortened
@@ -46,6 +48,8 @@ def print_summary(summary: RunSummary, out: Console, *, footer: bool = True) -> 
         out.print(Words(note, style="dim"), soft_wrap=True)
     for fault in summary.faults:
         out.print(Words(f"! {fault}", style="bold red"), soft_wrap=True)
+    if run.gate:
+        print_gate(run.gate, out)
     for line in summary.advice:
         out.print(Words(f"→ {line}"), soft_wrap=True)
     if summary.worst:
@@ -54,17 +58,27 @@ def print_summary(summary: RunSummary, out: Console, *, footer: bool = True) -> 
         for worst in summary.worst:
             _print_worst(worst, out)
     if footer:
-        first = shlex.quote(summary.worst[0].item_id) if summary.worst else "ID"
         out.print()
         if summary.faults:
-            out.print(
-                Words(f"ragscore resume {run.run_id}", style="dim").append("   tries again what failed"), soft_wrap=True
-            )
-        out.print(Words(f"ragscore show {run.run_id} --item {first}", style="dim"), soft_wrap=True)
+            again = command("resume", run.run_id, history=summary.history)
+            does = "tries again what failed" if run.status == "complete" else "does the rest"
+            out.print(Words(again, style="dim").append(f"   {does}"), soft_wrap=True)
+        item = ("--item", summary.first_item) if summary.first_item is not None else ()
+        out.print(Words(command("show", run.run_id, *item, history=summary.history), style="dim"), soft_wrap=True)
 
 
 def print_comparison(comparison: Comparison, out: Console, *, most: int = 5) -> None:
     """What changed from one run to the other: means over the pairs, items, facts."""
+    print_means(comparison, out)
+    for each in comparison.scorers:
+        for line in left_out(each):
+            out.print(Words(f"{each.scorer}: {line}", style="dim"), soft_wrap=True)
+    for each in comparison.scorers:
+        _print_worse(each, out, most)
+
+
+def print_means(comparison: Comparison, out: Console) -> None:
+    """The means of both runs over the pairs."""
     before, after = comparison.before, comparison.after
     heading(out, f"{before.version} → {after.version}", f"{after.retriever}, item by item")
     table = table_of(
@@ -75,18 +89,6 @@ def print_comparison(comparison: Comparison, out: Console, *, most: int = 5) -> 
     for each in comparison.scorers:
         add_row(table, *_comparison_row(each))
     print_table(out, table)
-    for each in comparison.scorers:
-        if each.one_sided:
-            out.print(
-                Words(f"{each.scorer}: scored on one side only: {_first(each.one_sided)}", style="dim"), soft_wrap=True
-            )
-        if each.changed:
-            out.print(
-                Words(f"{each.scorer}: changed since, not compared: {_first(each.changed)}", style="dim"),
-                soft_wrap=True,
-            )
-    for each in comparison.scorers:
-        _print_worse(each, out, most)
 
 
 def print_item(detail: ItemDetail, out: Console) -> None:
@@ -144,11 +146,19 @@ def _cost(usd: float | None) -> str:
 
 def print_runs(runs: Sequence[RunRow], out: Console) -> None:
     """A list of runs, newest first."""
-    table = table_of("run", "suite", "retriever", "version", "items", "judge", "status")
+    table = table_of("run", "suite", "retriever", "version", "items", "judge", "status", "gate")
     table.columns[4].justify = "right"
     for run in runs:
         add_row(
-            table, run.run_id, run.suite, run.retriever or "", run.version or "", str(run.items), run.judge, run.status
+            table,
+            run.run_id,
+            run.suite,
+            run.retriever or "",
+            run.version or "",
+            str(run.items),
+            run.judge,
+            run.status,
+            run.gate_verdict or "",
         )
     print_table(out, table)
 
@@ -198,10 +208,6 @@ def _print_worst(worst: WorstItem, out: Console) -> None:
         indented(out, f"✗ {claim}", 4, style="dim", hang=2)
     if len(worst.missing) > MOST_CLAIMS:
         indented(out, f"… and {len(worst.missing) - MOST_CLAIMS} more missing", 4, style="dim")
-
-
-def _first(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
 def _scaled(value: Fraction | None, each: ScorerComparison) -> str:
@@ -259,18 +265,34 @@ def _print_finding(finding: Finding, contexts: Sequence[Context], out: Console) 
     if finding.why:
         indented(out, finding.why, 6, style="dim")
     for rank, quote in zip(finding.sources, finding.quotes, strict=True):
-        if finding.kind == "claim":
+        if finding.kind != "context" and quote:
             unverified = "" if finding.verified is not False else " (unverified: not found in the contexts)"
             indented(out, f"context #{rank}: “{shortened(quote, 300)}”{unverified}", 6)
     for warning in finding.warnings:
         indented(out, f"! {warning}", 6)
 
 
+#: What a positive and a negative finding of each kind is called.
+WORDS = {
+    "claim": ("supported", "missing"),
+    "context": ("relevant", "not relevant"),
+    "output_claim": ("supported", "not supported"),
+    "stated_claim": ("stated", "not stated"),
+    "answering_claim": ("answers", "does not answer"),
+    "contradicted_claim": ("contradicted", "not contradicted"),
+    "noise_claim": ("wrong, from the contexts", "not from noise"),
+    "entity": ("found", "missing"),
+}
+#: Kinds of findings of which the negative one is the good one.
+BETTER_NOT = frozenset({"contradicted_claim", "noise_claim"})
+
+
 def _sign(finding: Finding) -> tuple[str, str, str]:
     if finding.positive is None:
         return "?", "undecided", "yellow"
-    words = ("supported", "missing") if finding.kind == "claim" else ("relevant", "not relevant")
-    return ("✓", words[0], "green") if finding.positive else ("✗", words[1], "red")
+    yes, no = WORDS.get(finding.kind, ("yes", "no"))
+    good = finding.positive != (finding.kind in BETTER_NOT)
+    return "✓" if good else "✗", yes if finding.positive else no, "green" if good else "red"
 
 
 def _context_line(rank: int, context: Context) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragscore.cli.trend import sparkline
+from ragscore.cli.trend import BARS, PLAIN_BARS, bars, sparkline
 from ragscore.errors import UsageError
 from ragscore.history import History
 from ragscore.history.trends import By, trends
@@ -65,3 +65,11 @@ def test_a_suite_or_scorer_that_is_not_there_is_named_with_near_ones(filled: His
 )
 def test_bars_span_from_the_lowest_to_the_highest(values: list[float | None], bars: str) -> None:
     assert sparkline(values) == bars
+
+
+def test_a_terminal_that_cannot_draw_bars_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert bars() == PLAIN_BARS
+    assert sparkline([0.0, None, 1.0], bars()) == "_ @"
+    assert len(PLAIN_BARS) == len(BARS)
+    assert PLAIN_BARS.isascii()

@@ -159,6 +159,8 @@ def agreement(name: str, data: Path = DATA) -> Agreement:
 
 def main(data: Path) -> None:
     """Print both tables."""
+    if not data.is_dir():
+        sys.exit(f"error: {data}: no such folder — give the folder of the labelled data")
     started = time.perf_counter()
     print("| data | decisions | positive | tuned half | held-out half | all |\n|---|---|---|---|---|---|")
     for name in MEASURED:

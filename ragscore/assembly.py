@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from ragscore.contexts import Resolver, resolver_for
-from ragscore.datasets import Dataset, read_jsonl
+from ragscore.contexts import IF_ANY, NOTHING, Resolver, resolver_for
+from ragscore.datasets import Dataset, load_dataset
 from ragscore.errors import ConfigError
+from ragscore.items import Item
 from ragscore.judges import ClaimSource, Judge
 from ragscore.judges.setup import JudgeSetup, judge_setup, require_frozen, setup_of
-from ragscore.scorers import ContextPrecision, ContextRecall, Scorer
-from ragscore.scorers.arithmetic import as_fraction
-from ragscore.suite import ScorerPart, Suite
+from ragscore.scorer_kinds import CONTEXTS_IF_ANY, WITHOUT_CONTEXTS
+from ragscore.scorers import Scorer
+from ragscore.scorers.making import make_scorer
+from ragscore.suite import ContextsPart, ScorerPart, Suite
 from ragscore.suite_faults import SuiteErrors, together, without
 from ragscore.suite_file import SuiteFile, check_suite, read_suites
 from ragscore.suite_yaml import read_document
-from ragscore.targets import PythonTarget, Target
-from ragscore.targets.python import load_callable
+from ragscore.targets import Target, described, make_target
 
 T = TypeVar("T")
 #: How often faults are taken out of a suite before the rest of it is given up.
@@ -53,14 +55,28 @@ class Parts:
         """The suite that these are the parts of."""
         return self.file.suite
 
+    @property
+    def target_name(self) -> str:
+        """The target as the history and messages name it, with `${VAR}` as written."""
+        return described(self.suite.target, _written_target(self.file))
 
-def assemble(file: SuiteFile, *, judge: Judge | None = None, run_id: str = "") -> Parts:
+
+def assemble(
+    file: SuiteFile,
+    *,
+    judge: Judge | None = None,
+    run_id: str = "",
+    dataset: Dataset | None = None,
+    target: Target | None = None,
+) -> Parts:
     """Build the parts of a suite. Close them with `await parts.judging.aclose()`.
 
     Args:
         file: The suite as read.
         judge: Takes the place of the suite's judge (tests, embedding).
         run_id: The run that these parts are for; a suite that judges afresh remembers its judgements under it.
+        dataset: Takes the place of the suite's dataset (rows from Python).
+        target: Takes the place of the suite's target (an object from Python).
 
     Raises:
         ConfigError: a file, a line of the dataset, a callable or an expression is wrong.
@@ -68,16 +84,18 @@ def assemble(file: SuiteFile, *, judge: Judge | None = None, run_id: str = "") -
     suite = file.suite
     faults: list[ConfigError] = []
     resolvers = _resolvers(file, faults)
-    needs_contexts = any(each.source == "response" for each in resolvers.values())
-    target = _tried(lambda: _target(file, needs_contexts=needs_contexts), faults)
-    dataset = _tried(lambda: read_jsonl(_path(file, suite.dataset.path), name=suite.dataset.path), faults)
+    scorers = _scorers(file, faults)
+    if target is None:
+        target = _tried(lambda: _target(file, resolvers), faults)
+    if dataset is None:
+        dataset = _tried(lambda: _dataset(file), faults)
     if judge is not None:
         judging: JudgeSetup | None = setup_of(judge)
     else:
         judging = _tried(
             lambda: judge_setup(
                 suite.judge,
-                dataset=_path(file, suite.dataset.path),
+                dataset=_path(file, suite.dataset.beside),
                 frozen=suite.frozen_claims,
                 salt=run_id if suite.judge.fresh else "",
             ),
@@ -86,6 +104,9 @@ def assemble(file: SuiteFile, *, judge: Judge | None = None, run_id: str = "") -
     if suite.frozen_claims and judging is not None and dataset is not None:
         claims, items = judging.claims, dataset.items
         _tried(lambda: require_frozen(claims, items), faults)
+    if suite.target.kind == "none" and dataset is not None:
+        items_of_rows = dataset.items
+        _tried(lambda: _require_contexts(file, resolvers, items_of_rows), faults)
     if faults or target is None or dataset is None or judging is None:
         raise together(faults)
     return Parts(
@@ -94,7 +115,7 @@ def assemble(file: SuiteFile, *, judge: Judge | None = None, run_id: str = "") -
         target=target,
         resolvers=resolvers,
         judging=judging,
-        scorers=tuple(scorer_of(part, suite) for part in suite.scorers),
+        scorers=tuple(scorers),
     )
 
 
@@ -156,29 +177,87 @@ def _resolvers(file: SuiteFile, faults: list[ConfigError]) -> dict[str, Resolver
         own = ("scorers", number, part.kind, "contexts")
         where = file.where(*own) if part.contexts else file.where("contexts")
         declared = part.contexts or file.suite.contexts
-        resolver = _tried(lambda: resolver_for(part.kind, declared, where=where), faults)  # noqa: B023 - called here
+        resolver = _tried(
+            lambda: resolver_for(
+                part.kind,  # noqa: B023 - called here
+                declared,  # noqa: B023
+                where=where,  # noqa: B023
+                base_dir=file.base_dir,
+                response=_own_contexts(file.suite),
+                top_k=file.suite.target.top_k,
+            ),
+            faults,
+        )
+        if part.contexts is None and part.kind in WITHOUT_CONTEXTS:
+            resolver = NOTHING
+        elif declared is None and part.kind in CONTEXTS_IF_ANY:
+            resolver = IF_ANY
         if resolver is not None:
             made[part.name] = resolver
     return made
 
 
-def scorer_of(part: ScorerPart, suite: Suite) -> Scorer:
-    """The scorer that a suite names, with the suite's settings for all scorers."""
-    if part.kind == "context_recall":
-        return ContextRecall(name=part.name, scale=as_fraction(part.scale), missing_reference=suite.missing_reference)
-    return ContextPrecision(
-        name=part.name,
-        scale=as_fraction(part.scale),
-        against=part.against,
-        duplicates=suite.duplicates,
-        missing_reference=suite.missing_reference,
+def _scorers(file: SuiteFile, faults: list[ConfigError]) -> list[Scorer]:
+    made = []
+    for number, part in enumerate(file.suite.scorers):
+        where = file.where("scorers", number)
+        scorer = _tried(
+            lambda: scorer_of(part, file.suite, base_dir=file.base_dir, where=where),  # noqa: B023 - called here
+            faults,
+        )
+        if scorer is not None:
+            made.append(scorer)
+    return made
+
+
+def scorer_of(part: ScorerPart, suite: Suite, *, base_dir: Path | None = None, where: str = "scorers") -> Scorer:
+    """The scorer that a suite names, with the suite's settings for all scorers.
+
+    Raises:
+        ConfigError: a function or class that it names is not there, or cannot be made.
+    """
+    return make_scorer(part, suite, base_dir=base_dir or Path(), where=where)
+
+
+def _own_contexts(suite: Suite) -> ContextsPart | None:
+    """Where the target keeps what it retrieved, if that is not found by the shape of what it returned."""
+    if suite.target.kind == "none":
+        return ContextsPart(item=True)
+    http = suite.target.http
+    path = http.response.contexts if http is not None and http.response is not None else None
+    return ContextsPart(path=path) if path is not None else None
+
+
+def _target(file: SuiteFile, resolvers: Mapping[str, Resolver]) -> Target:
+    sources = {source for each in resolvers.values() for source in each.sources}
+    return make_target(
+        file.suite.target,
+        written=_written_target(file),
+        base_dir=file.base_dir,
+        where=partial(file.where, "target"),
+        needs_contexts="response" in sources,
+        needs_raw=any(not source.startswith(("response", "item", "static:")) for source in sources),
     )
 
 
-def _target(file: SuiteFile, *, needs_contexts: bool) -> Target:
-    part = file.suite.target
-    function = load_callable(part.python or "", base_dir=file.base_dir, where=file.where("target", "python"))
-    return PythonTarget(function, timeout_s=part.timeout_s, need_contexts=needs_contexts)
+def _written_target(file: SuiteFile) -> Mapping[str, Any]:
+    written = file.document.get("target")
+    return written if isinstance(written, Mapping) else {}
+
+
+def _require_contexts(file: SuiteFile, resolvers: Mapping[str, Resolver], items: Iterable[Item]) -> None:
+    """Nothing is called and nothing is there: that is found before anything runs."""
+    if {"item"} != {each.source for each in resolvers.values()} or any(each.contexts is not None for each in items):
+        return
+    raise ConfigError(
+        "no row of the dataset has `contexts`, and no target is called that could retrieve some",
+        where=file.where("target"),
+        mend="add a column `contexts`, name another source with `contexts:`, or name a target",
+    )
+
+
+def _dataset(file: SuiteFile) -> Dataset:
+    return load_dataset(file.suite.dataset, base_dir=file.base_dir, where=file.where("dataset"))
 
 
 def _path(file: SuiteFile, path: str) -> Path:

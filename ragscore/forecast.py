@@ -13,6 +13,7 @@ from ragscore.judges import AttributeClaims, Claim, ExtractClaims, Passage, Rate
 from ragscore.judges.llm.client import LiteLLMClient, Price
 from ragscore.judges.llm.prompts import prompt
 from ragscore.judges.tasks import Task
+from ragscore.scorer_kinds import WITHOUT_JUDGE
 
 #: Taken for granted where the history holds no run of the suite: contexts per item, characters per context.
 CONTEXTS, CHARACTERS = 5, 500
@@ -77,9 +78,18 @@ def forecast(parts: Parts, history: History) -> Forecast:
     per_item, characters, assumed = _contexts(parts, history)
     latency, told = _latency(parts, history)
     price = _price(parts)
+    if (seats := len(parts.suite.judge.seats())) > 1:
+        assumed.append(f"figures are those of one judge; {seats} judges vote and take {seats} times as much")
     passages = tuple(Passage(f"p{number}", "x" * characters) for number in range(1, per_item + 1))
     shares = [_share("claims", _extractions(parts, items), price)]
     for scorer in parts.scorers:
+        if scorer.kind in WITHOUT_JUDGE:
+            continue
+        if scorer.kind not in ("context_recall", "context_precision"):
+            assumed.append(
+                f"{scorer.name} is not in these figures: up to 4 calls per item, most shared with other scorers"
+            )
+            continue
         make = _attribution if scorer.kind == "context_recall" else _rating
         shares.append(_share(scorer.name, [make(parts, item, passages) for item in items], price))
     shares = [share for share in shares if share.calls]

@@ -120,7 +120,8 @@ class Evidence:
 class Verdict:
     """One binary decision of a judge about one claim (supported?) or one passage (relevant?).
 
-    `id` echoes the id of that claim or passage. `confidence` is the judge's own figure in 0..1 where it has one.
+    `id` echoes the id of that claim or passage. `confidence` is the judge's own figure in 0..1 where it has one,
+    `label` its answer where that is more than yes or no.
     """
 
     id: str
@@ -130,6 +131,7 @@ class Verdict:
     warnings: tuple[str, ...] = ()
     confidence: float | None = None
     remembered: bool = False
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ragscore.errors import RagscoreError, TargetDown
+from ragscore.gathered import Gathered
 from ragscore.items import Batch, Item, Record, Response, Score, Status
-from ragscore.runs import Run, finished
+from ragscore.runs import Run
 from ragscore.scorers import Judged, Sample, Scorer, unscored
-from ragscore.targets import TargetFailure
+from ragscore.targets import TargetFailure, close
 
 T = TypeVar("T")
 Stage = Callable[[Run, Batch], Awaitable[Batch]]
@@ -28,27 +29,34 @@ MOST_BATCHES = 200
 
 
 async def invoke_target(run: Run, batch: Batch, *, last_try: bool = False) -> Batch:
-    """Fill `response`: what the history holds, else what the target answers; stored as soon as all have answered.
+    """Fill `response`: what the history holds, else what the target answers; stored as soon as it has answered.
 
     Raises:
-        TargetDown: every item that was asked met a fault that may pass; nothing is stored, so that a retry asks
+        TargetDown: every item that was asked met a fault that may pass; no fault is stored, so that a retry asks
             again. With `last_try` the faults are stored as they are instead.
     """
     stored = await _beside(run.history.responses, run.run_id, _ids(batch))
     run.observer.stage("invoke_target", batch)
+
+    async def keep(records: Batch) -> None:
+        await _beside(run.history.store_responses, run.run_id, records)
 
     async def answered(record: Record) -> Record:
         response, attempt = stored.get(record.item.id, (None, 0))
         if response is not None and (response.error is None or attempt >= record.attempt):
             return record.having(response=response)
         async with run.target_slots:
-            return record.having(response=await _ask_target(run, record.item))
+            record = record.having(response=await _ask_target(run, record.item))
+        if record.response is not None and record.response.error is None:
+            answers.add(record)
+        return record
 
-    records = await asyncio.gather(*(answered(record) for record in batch))
+    async with Gathered(keep) as answers:
+        records = await asyncio.gather(*(answered(record) for record in batch))
     fresh = [record for record in records if _is_new(record, stored)]
     if fresh and not last_try and all(run.passing_fault(record.item.id) for record in fresh):
         error = fresh[0].response.error if fresh[0].response is not None else ""
-        raise TargetDown(f"the target does not answer: {error}", where=run.parts.suite.target.described)
+        raise TargetDown(f"the target does not answer: {error}", where=run.parts.target_name)
     await _beside(run.history.store_responses, run.run_id, fresh)
     return records
 
@@ -57,16 +65,16 @@ async def extract_contexts(run: Run, batch: Batch) -> Batch:
     """Fill `context_sets`: each distinct source once per item, stored; an item without response has none."""
     stored = await _beside(run.history.context_sets, run.run_id, _ids(batch))
     run.observer.stage("extract_contexts", batch)
-    resolvers = {each.source: each for each in run.parts.resolvers.values()}
 
     async def extracted(record: Record) -> Record:
         response = record.response
         if response is None or response.error is not None:
             return record.having(context_sets={})
+        chosen = [each.for_item(record.item, response) for each in run.parts.resolvers.values()]
         known = {name: each for name, each in stored.get(record.item.id, {}).items() if each.error is None}
         fresh = {
             source: await each.resolve(record.item, response)
-            for source, each in resolvers.items()
+            for source, each in {each.source: each for each in chosen}.items()
             if source not in known
         }
         to_store.append(record.having(context_sets=fresh))
@@ -75,6 +83,7 @@ async def extract_contexts(run: Run, batch: Batch) -> Batch:
     to_store: list[Record] = []
     records = await asyncio.gather(*(extracted(record) for record in batch))
     await _beside(run.history.store_contexts, run.run_id, to_store)
+    run.note_extracted(records)
     return records
 
 
@@ -84,7 +93,7 @@ async def judge(run: Run, batch: Batch) -> Batch:
     run.observer.stage("judge", batch)
 
     async def judged(record: Record) -> Record:
-        done = finished(stored.get(record.item.id, {}), before=record.attempt)
+        done = run.finished(stored.get(record.item.id, {}))
         pending = [scorer for scorer in run.parts.scorers if scorer.name not in done]
         results = await asyncio.gather(*(_judge_one(run, record, scorer) for scorer in pending))
         run.observer.judged(record)
@@ -154,6 +163,8 @@ async def evaluate(run: Run, stages: Stages) -> None:
                 group.create_task(through(batch))
     except* RagscoreError as errors:
         raise _first(errors) from None
+    finally:
+        await close(run.parts.target)
 
 
 def batches(run: Run) -> list[Batch]:
@@ -214,7 +225,7 @@ def _sample(run: Run, record: Record, scorer: Scorer) -> Sample | Score:
     if response is None or response.error is not None:
         error = response.error if response is not None else "no response"
         return unscored(scorer, Status.TARGET_ERROR, f"the target failed: {error}", error=error)
-    contexts = (record.context_sets or {})[run.parts.resolvers[scorer.name].source]
+    contexts = (record.context_sets or {})[run.parts.resolvers[scorer.name].for_item(record.item, response).source]
     if contexts.error is not None:
         said = f"the contexts could not be extracted: {contexts.error}"
         return replace(unscored(scorer, Status.CONTEXT_ERROR, said, error=contexts.error), context_set=contexts.source)

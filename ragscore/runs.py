@@ -7,13 +7,14 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ragscore.assembly import Parts, assemble
+from ragscore.contexts import nothing_found
 from ragscore.errors import ConfigError, UsageError
 from ragscore.history import History, RunRow
 from ragscore.items import RETRYABLE, Batch, Item, Record, Status
@@ -21,6 +22,9 @@ from ragscore.suite_file import check_suite
 
 #: One batch may have met one slow question; a second one tells that the target is not there.
 BATCHES_BEFORE_GIVING_UP = 2
+
+#: What a resume does: what is missing, what ended in an error, or both.
+Redo = Literal["all", "missing", "errors"]
 
 
 class Observer(Protocol):
@@ -53,12 +57,14 @@ class Run:
     parts: Parts
     history: History
     attempt: int = 1
+    redo: Redo = "all"
     observer: Observer = field(default_factory=Silent)
     pending: Sequence[Record] = ()
     stopping: bool = False
     target_given_up: str | None = None
     target_answers: int = 0
     batches_down: int = 0
+    has_extracted: bool = False
     _passing: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -67,6 +73,15 @@ class Run:
     def stop(self) -> None:
         """Begin no further batch; those in flight are finished and stored."""
         self.stopping = True
+
+    def finished(self, scored: Mapping[str, tuple[Status, int]]) -> set[str]:
+        """Of an item whose stored scores are `scored`, the scorers that this passage leaves alone."""
+        done = finished(scored, before=self.attempt)
+        if self.redo == "missing":
+            done |= set(scored)
+        elif self.redo == "errors":
+            done |= {scorer.name for scorer in self.parts.scorers} - set(scored)
+        return done
 
     def note_fault(self, item_id: str, *, passing: bool) -> None:
         """Remember whether the last call for that item failed in a way that may pass."""
@@ -91,6 +106,13 @@ class Run:
         if self.batches_down == BATCHES_BEFORE_GIVING_UP and self.target_answers == 0:
             self.target_given_up = why
             self.observer.note(why)
+
+    def note_extracted(self, records: Batch) -> None:
+        """Say so, before any of them is judged, when the contexts of the first batch are empty throughout."""
+        if not self.has_extracted and any(record.context_sets for record in records):
+            self.has_extracted = True
+            for said in nothing_found(records):
+                self.observer.note(said)
 
 
 def new_run_id(*, at: datetime | None = None, tail: str | None = None) -> str:
@@ -132,7 +154,7 @@ def begin(
         items=len(parts.dataset.items),
         retriever=suite.target.retriever,
         version=suite.target.version,
-        target=suite.target.described,
+        target=parts.target_name,
         judge=parts.judge.name,
         judge_params=parts.judging.params,
         scorers=tuple(part.model_dump(mode="json", exclude_none=True) for part in suite.scorers),
@@ -144,6 +166,7 @@ def begin(
         flow_run_id=flow_run_id,
         started_at=datetime.now(UTC),
         expected_scores=len(parts.dataset.items) * len(parts.scorers),
+        store_text=suite.store_text,
         host=platform.node(),
         pid=os.getpid(),
     )
@@ -181,13 +204,16 @@ def may_be_taken_up(row: RunRow) -> None:
         )
 
 
-def take_up(history: History, row: RunRow, parts: Parts, *, observer: Observer | None = None) -> Run:
+def take_up(
+    history: History, row: RunRow, parts: Parts, *, redo: Redo = "all", observer: Observer | None = None
+) -> Run:
     """Open a run again: what is missing is pending, and what failed is tried once more.
 
     Args:
         history: Where the run is.
         row: The run.
         parts: Its parts (`parts_of`), prepared.
+        redo: Whether to do what is `missing`, what ended in `errors`, or both (`all`).
         observer: Is told how it gets on.
 
     Raises:
@@ -207,7 +233,7 @@ def take_up(history: History, row: RunRow, parts: Parts, *, observer: Observer |
                 mend="start a new run with `ragscore run`",
             )
     row = history.reopen_run(row.run_id)
-    run = Run(row.run_id, parts, history, attempt=row.attempt, observer=observer or Silent())
+    run = Run(row.run_id, parts, history, attempt=row.attempt, redo=redo, observer=observer or Silent())
     scored = history.scored(row.run_id, [item.id for item in parts.dataset.items])
     run.pending = pending(parts.dataset.items, scored, run)
     return run
@@ -219,11 +245,11 @@ def pending(items: Sequence[Item], scored: dict[str, dict[str, tuple[Status, int
     return [
         Record(item, position=position, attempt=run.attempt)
         for position, item in enumerate(items)
-        if not names <= finished(scored.get(item.id, {}), before=run.attempt)
+        if not names <= run.finished(scored.get(item.id, {}))
     ]
 
 
-def finished(scored: dict[str, tuple[Status, int]], *, before: int) -> set[str]:
+def finished(scored: Mapping[str, tuple[Status, int]], *, before: int) -> set[str]:
     """The scorers whose row stands: it is no failure, or it was written by this attempt already."""
     return {name for name, (status, attempt) in scored.items() if status not in RETRYABLE or attempt >= before}
 

@@ -74,7 +74,8 @@ def _fault(at: At, detail: Any, file: str, places: Places) -> SuiteError:
     kind, given, limits = detail["type"], detail["input"], detail.get("ctx", {})
     message = str(detail["msg"]).removeprefix("Value error, ")
     mend = None
-    if kind == "extra_forbidden":
+    is_threshold = at[:1] == ("gate",) and at[-1] not in _fields_at(at[:-1])  # under what should be a scorer's name
+    if kind == "extra_forbidden" or (kind.startswith("model_") and is_threshold and given is not None):
         message = f"unknown key `{at[-1]}`"
         mend = _nearest(str(at[-1]), _fields_at(at[:-1]), "known here")
     elif kind == "missing":
@@ -108,6 +109,9 @@ def _fault(at: At, detail: Any, file: str, places: Places) -> SuiteError:
 
 
 def _nearest(given: str, choices: list[str], otherwise: str) -> str:
+    within = [choice for choice in choices if given and given in choice]
+    if 1 < len(within) <= 4:  # `recall` may be meant for any of these
+        return f"did you mean {', '.join(f'`{each}`' for each in within[:-1])} or `{within[-1]}`?"
     near = difflib.get_close_matches(given, choices, n=1)
     return f"did you mean `{near[0]}`?" if near else f"{otherwise}: {', '.join(choices)}"
 
@@ -153,7 +157,7 @@ def _fields_at(at: At) -> list[str]:
             model = _model_of(model.model_fields[part].annotation)
         elif model in (GatePart, SlicesPart):  # the name of a scorer
             model = ScorerGatePart
-    return sorted(model.model_fields) if model is not None else []
+    return sorted(each.alias or name for name, each in model.model_fields.items()) if model is not None else []
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:

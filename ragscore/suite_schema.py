@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragscore.scorer_kinds import OPTIONS
 from ragscore.suite import Suite
 
 #: Parts that may be written as a bare text: `dataset: questions.jsonl`.
 BARE = ("dataset", "contexts", "judge")
-KINDS = ("context_recall", "context_precision")
+KINDS = tuple(OPTIONS)
 
 
 def suite_schema() -> dict[str, Any]:

@@ -9,7 +9,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # `tests.workspace` for every test, however pytest is started
 
+from hypothesis import HealthCheck, settings
+
 from tests.workspace import Workspace, make_workspace
+
+# Nothing may depend on time: a loaded machine is no fault of the code.
+settings.register_profile("ragscore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ragscore")
 
 
 @pytest.fixture

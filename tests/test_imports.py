@@ -16,16 +16,19 @@ PACKAGE = ROOT / "ragscore"
 #: A layer may import its own layer and those after it, never one before it.
 LAYERS = [
     {"cli"},
-    {"flows"},
-    {"report", "demo"},
-    {"engine", "pipeline", "forecast"},
+    {"flows", "pytest_plugin"},
+    {"api"},
+    {"report", "demo", "foreign"},
+    {"engine", "pipeline", "forecast", "gathered", "noise", "calibration"},
     {"runs"},
     {"assembly"},
     {"suite_file"},
     {"suite_faults"},
+    {"suite_schema"},
     {"datasets", "targets", "contexts", "judges", "scorers", "history", "gate", "stats"},
     {"suite", "home", "suite_yaml"},
-    {"items", "errors", "expressions"},
+    {"suite_parts"},
+    {"items", "errors", "expressions", "scorer_kinds"},
 ]
 #: Which part may import a library that costs time or belongs to one place.
 ROOMS = {

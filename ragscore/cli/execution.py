@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json as json_
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +14,20 @@ from ragscore.assembly import Parts, assemble
 from ragscore.cli.progress import Progress
 from ragscore.errors import RagscoreError
 from ragscore.flows.engine import Engine
+from ragscore.gate import evaluate_gate, kept_exit_code, require_baselines
 from ragscore.history import History, RunRow
 from ragscore.report.comparison import Comparison, compare_runs
+from ragscore.report.hints import command
 from ragscore.report.layout import console
 from ragscore.report.summary import RunSummary, summary_of
 from ragscore.report.terminal import print_comparison, print_summary
 from ragscore.runs import Observer, Run, begin, new_run_id
 from ragscore.suite_file import SuiteFile
+
+#: Exit codes from the least to the gravest: of several runs, the gravest is the command's.
+SEVERITY = (0, 4, 3, 1, 2)
+#: What to look at after several runs.
+MEANS = "select retriever, version, scorer, mean, n from score_history order by 1, 2, 3"
 
 
 def run_suites(
@@ -42,10 +48,12 @@ def run_suites(
         json: Print JSON: one object, or a list where there are several suites.
 
     Returns:
-        The highest of their exit codes.
+        The gravest of their exit codes.
     """
     ids = [new_run_id() for _ in files]
     assembled = [assemble(file, run_id=run_id) for file, run_id in zip(files, ids, strict=True)]
+    for file in files:
+        require_baselines(history, file.suite, base_dir=file.base_dir)
     engine = choose()
     ended: list[RunRow] = []
     codes: list[int] = []
@@ -71,7 +79,7 @@ def run_suites(
         for comparison in comparisons:
             print_comparison(comparison, console())
         _print_next(comparisons[-1], history)
-    return max(codes)
+    return max(codes, key=SEVERITY.index)
 
 
 def _print_next(comparison: Comparison, history: History) -> None:
@@ -79,8 +87,8 @@ def _print_next(comparison: Comparison, history: History) -> None:
     item = worse[0].after.item_id if worse else "ID"
     sys.stdout.write(
         "\nWhere to look next:\n"
-        f"  ragscore show {comparison.after.run_id} --item {shlex.quote(item)}\n"
-        '  ragscore sql "select retriever, version, scorer, mean, n from score_history order by 1,2,3"\n'
+        f"  {command('show', comparison.after.run_id, '--item', item, history=history.path)}\n"
+        f"  {command('sql', MEANS, history=history.path)}\n"
         f"Every verdict is kept in {history.path}.\n"
     )
 
@@ -115,13 +123,14 @@ async def _executed(parts: Parts, open_run: Callable[[Observer], Run], engine: E
             await _carried_out(run, engine)
         except RagscoreError as error:
             run.history.finish_run(run.run_id, status="failed", error=str(error))
-            progress.note(f"`ragscore resume {run.run_id}` does the rest")
+            progress.note(f"`{command('resume', run.run_id, history=run.history.path)}` does the rest")
             raise
         except (KeyboardInterrupt, asyncio.CancelledError):
             run.stop()
         for note in parts.judging.notes:
             progress.note(note)
         run.history.finish_run(run.run_id, status="cancelled" if run.stopping else "complete")
+        evaluate_gate(run.history, run.history.run(run.run_id), parts.suite)
         return run.history.run(run.run_id)
     finally:
         await parts.judging.aclose()
@@ -142,8 +151,8 @@ def _write_json(value: Any) -> None:
 
 
 def exit_code(summary: RunSummary) -> int:
-    """0, or 3 when the run is not complete or too few items have a score."""
-    return 3 if summary.faults else 0
+    """3 when the run is not complete or too few items have a score; else what the gate says."""
+    return 3 if summary.faults else kept_exit_code(summary.run.gate)
 
 
 async def _carried_out(run: Run, engine: Engine) -> None:

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from ragscore.items import Batch, Item, Record, Usage
@@ -26,7 +26,7 @@ class Progress:
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[items]}"),
             TextColumn("{task.fields[spent]}"),
             TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[waiting]}"),
@@ -37,6 +37,7 @@ class Progress:
         self._task: TaskID | None = None
         self._usage = Usage()
         self._out: dict[str, float] = {}
+        self._total = self._answered = self._judged = 0
 
     def __enter__(self) -> Progress:
         self._bars.start()
@@ -49,7 +50,8 @@ class Progress:
 
     def begin(self, run: Run, title: str) -> None:
         """Show a bar for the items that are pending."""
-        self._task = self._bars.add_task(title, total=len(run.pending), spent="", waiting="")
+        self._total, self._answered, self._judged = len(run.pending), 0, 0
+        self._task = self._bars.add_task(title, total=self._total, items=f"0/{self._total}", spent="", waiting="")
 
     def stage(self, name: str, batch: Batch) -> None:
         """A batch has entered a stage."""
@@ -62,12 +64,12 @@ class Progress:
     def answered(self, item: Item) -> None:
         """The target has answered, or failed."""
         self._out.pop(item.id, None)
+        self._answered += 1
         self._draw()
 
     def judged(self, record: Record) -> None:
         """All scorers of an item are judged."""
-        if self._task is not None:
-            self._bars.advance(self._task)
+        self._judged += 1
         self._draw()
 
     def stored(self, batch: Batch) -> None:
@@ -96,4 +98,7 @@ class Progress:
             item_id, since = min(self._out.items(), key=lambda each: each[1])
             if (seconds := time.monotonic() - since) > SLOW_S:
                 waiting = f"waiting {seconds:.0f} s for {item_id}"
-        self._bars.update(self._task, spent=spent, waiting=waiting)
+        # Half of an item is its answer, half the judging; an answer from an earlier attempt is there already.
+        done = (max(self._answered, self._judged) + self._judged) / 2
+        items = f"{self._judged}/{self._total}"
+        self._bars.update(self._task, completed=done, items=items, spent=spent, waiting=waiting)

@@ -8,6 +8,6 @@ PASSAGES = [
 
 
 def retrieve(question: str) -> list[str]:
-    """The passages that share most words with the question, best first (texts, or objects with a `text` and an `id`)."""
+    """The passages that share most words with the question, best first: texts, or objects with a `text`."""
     words = set(question.lower().replace("?", "").split())
     return sorted(PASSAGES, key=lambda text: -len(words & set(text.lower().replace(".", "").split())))[:2]

@@ -22,8 +22,6 @@ def run_pytest(workspace: Workspace, *arguments: str) -> subprocess.CompletedPro
         "-m",
         "pytest",
         "-p",
-        "ragscore.pytest_plugin",
-        "-p",
         "no:cacheprovider",
         "-v",
         *arguments,

@@ -78,7 +78,7 @@ def test_no_line_ends_in_spaces_or_holds_an_escape_and_tables_fit_the_width(happ
         assert ESCAPE not in "".join(lines)
         # Lines that are meant to be copied, and one-line messages, are left whole.
         long = [line for line in lines if len(line) > width]
-        assert all(re.match(r"! |→ |ragscore |  \d|  q|q|.*·", line) for line in long), long
+        assert all(re.match(r"! |→ |\S+ (-m )?ragscore |ragscore |  \d|  q|q|.*·", line) for line in long), long
 
 
 def test_a_summary_shows_figures_statuses_faults_and_worst_items(happened: Happened) -> None:
@@ -94,17 +94,17 @@ def test_a_summary_shows_figures_statuses_faults_and_worst_items(happened: Happe
     assert re.search(r"target: p50 \d+ ms, p95 \d+ ms", text)
     assert "1 retrieved contexts repeat an earlier one of their item" in text
     assert "q4 [x]  context_recall 0.00 (no_context)  precision10 0.00 (no_context)" in text
-    assert lines[-2:] == [
-        f"ragscore resume {row.run_id}   tries again what failed",
-        f"ragscore show {row.run_id} --item 'q4 [x]'",
-    ]
+    # Named as they can be typed here: with the history, which is not the default one.
+    resume, show = lines[-2:]
+    assert re.search(rf"ragscore resume {row.run_id} --history \S+   tries again what failed$", resume)
+    assert re.search(rf"ragscore show {row.run_id} --item 'q4 \[x\]' --history \S+$", show)
 
 
 def test_a_summary_without_faults_offers_no_resume(bench: Bench) -> None:
     row = bench.run([item(1, FACTS[0])])
     text = "\n".join(printed(lambda out: print_summary(summary_of(bench.history, row), out)))
     assert "ragscore resume" not in text
-    assert text.endswith(f"ragscore show {row.run_id} --item q1")
+    assert re.search(rf"ragscore show {row.run_id} --item q1 --history \S+$", text)
 
 
 def test_texts_of_the_dataset_are_never_taken_for_markup(happened: Happened) -> None:

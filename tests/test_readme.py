@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.workspace import Workspace
+from tests.workspace import Workspace, make_workspace
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -36,3 +36,13 @@ def test_every_page_that_the_readme_names_is_there() -> None:
 def test_every_make_target_that_the_readme_names_is_there() -> None:
     makefile = (Path(__file__).parent.parent / "Makefile").read_text(encoding="utf-8")
     assert not [name for name in re.findall(r"`make ([a-z-]+)`", README) if f"\n{name}:" not in makefile]
+
+
+def test_the_query_that_the_readme_shows_runs(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    workspace.ragscore("run", "suite.yaml")
+    queries = re.findall(r'ragscore sql "(select [^"]+)"', README)
+    assert len(queries) >= 2
+    for query in queries:
+        done = workspace.ragscore("sql", query)
+        assert done.returncode == 0, (query, done.stderr)

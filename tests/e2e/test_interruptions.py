@@ -121,6 +121,26 @@ def test_kill_9_leaves_a_history_that_resume_completes_without_repeating(
     assert rows == undisturbed(slow)
 
 
+def test_kill_9_in_the_middle_of_a_batch_keeps_what_was_answered(started: Start, slow: Workspace) -> None:
+    slow.write_suite(target={"retriever": "r", "version": "v1", "python": "drinks:retrieve", "concurrency": 1})
+
+    def answered() -> set[str]:
+        rows = slow.sql("select item_id from items") if slow.history.exists() else []
+        return {item_id for (item_id,) in rows}
+
+    process = started(slow, "run", "suite.yaml")
+    wait_until(lambda: len(answered()) >= 5, process)
+    kill(process)
+    process.communicate(timeout=60)
+    kept, asked = answered(), len(slow.calls())
+    assert stored(slow) == 0  # the batch of 25 was not at its end
+    slow.order()
+    assert slow.ragscore("resume").returncode == 0
+    inputs = {row["id"]: row["input"] for row in numbered_items(40)}
+    assert sorted(slow.calls()[asked:]) == sorted(text for item, text in inputs.items() if item not in kept)
+    assert asked - len(kept) <= 3  # the one in flight, and what came in during the last write
+
+
 @pytest.mark.parametrize("engine", ["local", pytest.param("prefect", marks=pytest.mark.e2e)])
 def test_ctrl_c_once_finishes_what_is_in_flight_and_says_how_to_resume(
     started: Start, slow: Workspace, engine: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as json_
 import sys
 from collections.abc import Iterator
@@ -93,6 +92,8 @@ def diff(suite: Path, /, *, item: Items = None, json: Json = False) -> int:
 
     with _opened(suite, asks=True) as (parts, frozen):
         wanted = of_items(references(parts.dataset.items, frozen), item or [])
+        import asyncio
+
         extracted = asyncio.run(_asked(parts, wanted))
         found = differences(wanted, extracted, frozen)
         by_hash = {each.hash: each for each in wanted}
@@ -139,6 +140,8 @@ def refresh(
         wanted = [each for each in wanted if each.origin == "missing" or (not missing and each.origin != "item")]
         edited = [each for each in wanted if each.origin == "edited" and not force]
         wanted = [each for each in wanted if each not in edited]
+        import asyncio
+
         extracted = asyncio.run(_asked(parts, wanted))
         changed, kept = freeze(wanted, extracted, frozen, force=force)
         kept = [*edited, *kept]
@@ -172,6 +175,8 @@ def _opened(suite: Path, *, asks: bool) -> Iterator[tuple[Parts, FrozenClaims]]:
         assert isinstance(parts.claims, FrozenClaims)
         yield parts, parts.claims
     finally:
+        import asyncio
+
         asyncio.run(parts.judging.aclose())
 
 

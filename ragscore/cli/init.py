@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib import resources
 from pathlib import Path
 
 
@@ -18,6 +17,8 @@ def init(folder: Path = Path(), /) -> int:
     folder
         Where to write; made if it is not there.
     """
+    from importlib import resources
+
     from ragscore.errors import UsageError
     from ragscore.suite_schema import suite_schema
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
 import json as json_
 import sys
 from pathlib import Path
@@ -19,6 +17,9 @@ def plan(suite: Path, /, *, history: HistoryFile = None, json: Json = False) -> 
     suite
         The suite file (YAML).
     """
+    import asyncio
+    import dataclasses
+
     from ragscore.assembly import assemble
     from ragscore.forecast import forecast
     from ragscore.history import History

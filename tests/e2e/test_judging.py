@@ -76,7 +76,7 @@ def wait_until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("then", "answered"), [(("resume",), 70), (("run", "suite.yaml"), 10)], ids=["resume", "run-again"]
+    ("then", "answered"), [(("resume",), 40), (("run", "suite.yaml"), 10)], ids=["resume", "run-again"]
 )
 def test_after_kill_9_no_call_that_was_answered_is_paid_twice(
     started: Start, suite: JudgedSuite, server: RunningServer, then: tuple[str, ...], answered: int
@@ -90,7 +90,7 @@ def test_after_kill_9_no_call_that_was_answered_is_paid_twice(
     def has_gone_quiet() -> bool:
         time.sleep(0.3)
         before, quiet["answered"] = quiet["answered"], server.stats()["answered"]
-        return before == quiet["answered"] and server.stats()["in_flight"] == IN_FLIGHT
+        return before == quiet["answered"] and 1 <= server.stats()["in_flight"] <= IN_FLIGHT
 
     wait_until(has_gone_quiet, process)
     os.killpg(process.pid, signal.SIGKILL)

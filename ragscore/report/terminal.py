@@ -43,7 +43,8 @@ def print_summary(summary: RunSummary, out: Console, *, footer: bool = True) -> 
     """The summary of one run: the table, what is wrong, advice, worst items, and where to look next."""
     run = summary.run
     heading(out, f"{run.retriever} {run.version}", f"run {run.run_id} · {run.items} items · judge: {run.judge}")
-    print_table(out, _scorer_table(summary.scorers))
+    if summary.scorers:  # a run that was stopped at once has none
+        print_table(out, _scorer_table(summary.scorers))
     for note in _notes(summary):
         out.print(Words(note, style="dim"), soft_wrap=True)
     for fault in summary.faults:

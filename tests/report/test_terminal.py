@@ -11,12 +11,16 @@ from functools import partial
 import pytest
 from rich.console import Console
 
+from ragscore.assembly import assemble
 from ragscore.history import History, RunRow, item_detail
 from ragscore.judges.scripted import ScriptedJudge
 from ragscore.report.comparison import compare_runs
 from ragscore.report.layout import console
 from ragscore.report.summary import summary_of
 from ragscore.report.terminal import print_comparison, print_item, print_runs, print_summary
+from ragscore.runs import begin
+from ragscore.suite_file import read_suite
+from tests.workspace import Workspace
 
 from .conftest import Bench, make_bench
 from .rows import FACTS, NOISE, item
@@ -251,3 +255,12 @@ def test_no_color_is_heeded_and_signs_and_words_say_it_all(
     plain = capsys.readouterr().out
     assert not COLOUR.search(plain)
     assert "✓ supported" in re.sub(r"\x1b\[[\d;]*m", "", plain)
+
+
+def test_a_run_that_was_stopped_at_once_shows_no_empty_table(workspace: Workspace) -> None:
+    history = History(workspace.history)
+    run = begin(assemble(read_suite(workspace.suite)), history)
+    history.finish_run(run.run_id, status="cancelled")
+    text = "\n".join(printed(lambda out: print_summary(summary_of(history, history.run(run.run_id)), out)))
+    assert "4 of 4 items are not done" in text
+    assert "not scored" not in text

@@ -137,29 +137,26 @@ class Stages:
 async def evaluate(run: Run, stages: Stages) -> None:
     """Take every pending batch of the run through the chain, several at once, in this event loop.
 
+    A batch is made when there is room for it, so that a run holds only the batches that are open.
+
     Raises:
         RagscoreError: the run cannot go on; what is stored stays, and `resume` does the rest.
     """
     slots = asyncio.Semaphore(open_batches(run))
 
     async def through(batch: Batch) -> None:
-        async with slots:
-            if run.stopping:
-                return
-            try:
-                batch = await stages.invoke_target(run, batch)
-            except TargetDown as down:
-                # Its retries are used up: what is not answered now becomes a status.
-                run.note_target_down(str(down))
-                batch = await invoke_target(run, batch, last_try=True)
-            batch = await stages.extract_contexts(run, batch)
-            batch = await stages.judge(run, batch)
-            batch = await stages.score(run, batch)
-            await stages.store(run, batch)
+        try:
+            if not run.stopping:
+                await _through(run, batch, stages)
+        finally:
+            slots.release()
 
     try:
         async with asyncio.TaskGroup() as group:
-            for batch in batches(run):
+            for batch in run.pending.batches(batch_size(run)):
+                await slots.acquire()
+                if run.stopping:
+                    break
                 group.create_task(through(batch))
     except* RagscoreError as errors:
         raise _first(errors) from None
@@ -167,10 +164,22 @@ async def evaluate(run: Run, stages: Stages) -> None:
         await close(run.parts.target)
 
 
-def batches(run: Run) -> list[Batch]:
-    """The pending records in batches of the suite's size, larger where there would be more than 200."""
-    size = max(run.parts.suite.batch_size, math.ceil(len(run.pending) / MOST_BATCHES))
-    return [run.pending[start : start + size] for start in range(0, len(run.pending), size)]
+async def _through(run: Run, batch: Batch, stages: Stages) -> None:
+    try:
+        batch = await stages.invoke_target(run, batch)
+    except TargetDown as down:
+        # Its retries are used up: what is not answered now becomes a status.
+        run.note_target_down(str(down))
+        batch = await invoke_target(run, batch, last_try=True)
+    batch = await stages.extract_contexts(run, batch)
+    batch = await stages.judge(run, batch)
+    batch = await stages.score(run, batch)
+    await stages.store(run, batch)
+
+
+def batch_size(run: Run) -> int:
+    """How many items a batch has: the suite's `batch_size`, more where there would be more than 200 batches."""
+    return max(run.parts.suite.batch_size, math.ceil(len(run.pending) / MOST_BATCHES))
 
 
 def open_batches(run: Run) -> int:

@@ -7,9 +7,10 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -22,6 +23,9 @@ from ragscore.suite_file import check_suite
 
 #: One batch may have met one slow question; a second one tells that the target is not there.
 BATCHES_BEFORE_GIVING_UP = 2
+
+#: A resume asks the history about this many items at once.
+ASKED_AT_ONCE = 10_000
 
 #: What a resume does: what is missing, what ended in an error, or both.
 Redo = Literal["all", "missing", "errors"]
@@ -49,6 +53,39 @@ class Silent:
     def note(self, text: str) -> None: ...
 
 
+class Pending:
+    """The records that a run still has to take through the chain, in the order of the dataset.
+
+    They are made from the dataset's items at each passage and not held: a run of any length takes no more memory than
+    the batches that are open.
+
+    Args:
+        items: The items of the dataset.
+        attempt: The number of the rows that this passage writes.
+        wanted: One byte per item, 1 for those that are meant; all when left out.
+    """
+
+    def __init__(self, items: Sequence[Item], attempt: int, *, wanted: bytearray | None = None) -> None:
+        self._items = items
+        self._attempt = attempt
+        self._wanted = wanted
+        self._count = len(items) if wanted is None else wanted.count(1)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Record]:
+        for position, item in enumerate(self._items):
+            if self._wanted is None or self._wanted[position]:
+                yield Record(item, position=position, attempt=self._attempt)
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """The records in lists of `size`, the last one shorter; one list is made at a time."""
+        records = iter(self)
+        while batch := list(islice(records, size)):
+            yield batch
+
+
 @dataclass
 class Run:
     """What the stages of one run share."""
@@ -59,13 +96,13 @@ class Run:
     attempt: int = 1
     redo: Redo = "all"
     observer: Observer = field(default_factory=Silent)
-    pending: Sequence[Record] = ()
+    pending: Pending = field(default_factory=lambda: Pending((), 1))
     stopping: bool = False
     target_given_up: str | None = None
     target_answers: int = 0
     batches_down: int = 0
     has_extracted: bool = False
-    _passing: dict[str, bool] = field(default_factory=dict)
+    _passing: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.target_slots = asyncio.Semaphore(self.parts.suite.target.concurrency)
@@ -85,16 +122,19 @@ class Run:
 
     def note_fault(self, item_id: str, *, passing: bool) -> None:
         """Remember whether the last call for that item failed in a way that may pass."""
-        self._passing[item_id] = passing
+        if passing:
+            self._passing.add(item_id)
+        else:
+            self._passing.discard(item_id)
 
     def note_answer(self, item_id: str) -> None:
         """The target answered that item."""
-        self._passing[item_id] = False
+        self._passing.discard(item_id)
         self.target_answers += 1
 
     def passing_fault(self, item_id: str) -> bool:
         """Whether the last call for that item failed in a way that may pass."""
-        return self._passing.get(item_id, False)
+        return item_id in self._passing
 
     def note_target_down(self, why: str) -> None:
         """A batch has used up its retries.
@@ -173,7 +213,7 @@ def begin(
     if not history.start_run(row):  # a flow that is tried again finds its own run
         return take_up(history, history.run(run_id), parts, observer=observer)
     run = Run(run_id, parts, history, observer=observer or Silent())
-    run.pending = pending(parts.dataset.items, {}, run)
+    run.pending = Pending(parts.dataset.items, run.attempt)
     return run
 
 
@@ -234,19 +274,18 @@ def take_up(
             )
     row = history.reopen_run(row.run_id)
     run = Run(row.run_id, parts, history, attempt=row.attempt, redo=redo, observer=observer or Silent())
-    scored = history.scored(row.run_id, [item.id for item in parts.dataset.items])
-    run.pending = pending(parts.dataset.items, scored, run)
+    run.pending = Pending(parts.dataset.items, run.attempt, wanted=_unfinished(run))
     return run
 
 
-def pending(items: Sequence[Item], scored: dict[str, dict[str, tuple[Status, int]]], run: Run) -> list[Record]:
-    """The records that a run still has to take through the chain, in the order of the dataset."""
+def _unfinished(run: Run) -> bytearray:
+    """One byte per item of the dataset: 1 where a scorer still has to score it."""
     names = {scorer.name for scorer in run.parts.scorers}
-    return [
-        Record(item, position=position, attempt=run.attempt)
-        for position, item in enumerate(items)
-        if not names <= run.finished(scored.get(item.id, {}))
-    ]
+    wanted = bytearray()
+    for items in run.parts.dataset.batches(ASKED_AT_ONCE):
+        scored = run.history.scored(run.run_id, [item.id for item in items])
+        wanted.extend(not names <= run.finished(scored.get(item.id, {})) for item in items)
+    return wanted
 
 
 def finished(scored: Mapping[str, tuple[Status, int]], *, before: int) -> set[str]:

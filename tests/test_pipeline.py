@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from ragscore.assembly import Parts, assemble
+from ragscore.datasets import Streamed
 from ragscore.engine import evaluate_locally
 from ragscore.history import Audit, History
-from ragscore.items import Status
-from ragscore.pipeline import MOST_BATCHES, batches
-from ragscore.runs import Run, begin, parts_of, take_up
+from ragscore.items import Batch, Item, Status
+from ragscore.pipeline import MOST_BATCHES, batch_size, open_batches
+from ragscore.runs import Pending, Run, Silent, begin, parts_of, take_up
 from ragscore.suite_file import read_suite
 from tests.workspace import Workspace, items, numbered_items
 
@@ -214,9 +216,33 @@ def test_one_item_that_times_out_does_not_give_up_the_target(workspace: Workspac
 def test_a_run_has_at_most_200_batches(workspace: Workspace) -> None:
     workspace.write_items(numbered_items(2001))
     run = opened(workspace, batch_size=5)
-    made = batches(run)
+    made = list(run.pending.batches(batch_size(run)))
     assert len(made) <= MOST_BATCHES
     assert [record.position for batch in made for record in batch] == list(range(2001))
+
+
+def test_a_run_holds_only_the_batches_that_are_open(workspace: Workspace) -> None:
+    workspace.write_items(numbered_items(100))
+    run = opened(workspace, batch_size=5, judge={"model": "offline", "concurrency": 1})
+    made, stored, most_open = 0, 0, 0
+
+    def counted(items: Sequence[Item]) -> Iterator[Item]:
+        nonlocal made
+        for item in items:
+            made += 1
+            yield item
+
+    class Watching(Silent):
+        def stored(self, batch: Batch) -> None:
+            nonlocal stored, most_open
+            stored += len(batch)
+            most_open = max(most_open, made - stored)
+
+    run.pending = Pending(Streamed(100, lambda: counted(run.parts.dataset.items)), 1)
+    run.observer = Watching()
+    assert carried_out(run).ok
+    assert stored == 100
+    assert most_open <= (open_batches(run) + 1) * 5
 
 
 def test_the_means_in_the_history_are_those_of_the_verdict_rows(workspace: Workspace) -> None:

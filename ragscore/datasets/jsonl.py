@@ -29,7 +29,7 @@ HALF = re.compile("[\ud800-\udfff]")
 #: Files smaller than this are read by Python alone: they take less time than DuckDB needs to start.
 SMALL = 4 << 20
 #: A line may be this long for DuckDB (bytes); longer ones are looked at by Python alone.
-LONGEST_LINE = 64 << 20
+LONGEST_LINE = 16 << 20
 
 
 @dataclass(frozen=True)

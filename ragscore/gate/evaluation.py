@@ -45,7 +45,7 @@ def _evaluated(history: History, run: RunRow, suite: Suite) -> tuple[GateResult,
     gate = suite.gate
     if not gate.asks:
         return GateResult(run.run_id, None), []
-    scores = item_scores(history, run.run_id)
+    scores = item_scores(history, run.run_id, texts=False)
     metadata = metadata_of(history, run.run_id) if gate.slices else {}
     slices = _slices(gate, scores, metadata)
     notes = [
@@ -184,7 +184,7 @@ def _against(history: History, run: RunRow, gate: GatePart) -> tuple[_Against, l
             notes.append(f"there is no {name} yet ({ref}): drops are not checked")
             continue
         try:
-            against[name] = found, pair_runs(history, found.run, run, before_in=found.history)
+            against[name] = found, pair_runs(history, found.run, run, before_in=found.history, facts=False)
         except UsageError as error:
             checks.append(
                 Check("drop", Verdict.INCONCLUSIVE, error.what, against=name, numbers={"baseline": found.run.run_id})

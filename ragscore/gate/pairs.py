@@ -101,7 +101,13 @@ class PairedRuns:
 
 
 def pair_runs(
-    history: History, before: RunRow, after: RunRow, *, before_in: History | None = None, force: bool = False
+    history: History,
+    before: RunRow,
+    after: RunRow,
+    *,
+    before_in: History | None = None,
+    force: bool = False,
+    facts: bool = True,
 ) -> PairedRuns:
     """Pair the items of two runs.
 
@@ -111,6 +117,8 @@ def pair_runs(
         after: The later run.
         before_in: Where `before` is, if that is another history.
         force: Pair runs that are unlike all the same.
+        facts: Whether it is asked which claims and contexts changed, and what the scores say in words. A gate needs
+            the figures alone, and a large run takes a fraction of the memory then.
 
     Raises:
         UsageError: the runs were judged or scored differently, so that a difference would say nothing about the
@@ -126,10 +134,12 @@ def pair_runs(
         raise UsageError(
             "the runs cannot be compared: they have no scorer in common", mend="name their scorers alike in the suite"
         )
-    old, new = item_scores(theirs, before.run_id), item_scores(history, after.run_id)
+    old = item_scores(theirs, before.run_id, texts=facts)
+    new = item_scores(history, after.run_id, texts=facts)
     unlike = _Unlike()
     unlike.note("treatment of repeated contexts", before.duplicates, after.duplicates)
-    found_before, found_after = _found(theirs, before.run_id), _found(history, after.run_id)
+    found_before = _found(theirs, before.run_id) if facts else {}
+    found_after = _found(history, after.run_id) if facts else {}
     metadata = metadata_of(history, after.run_id)
     paired = [
         _paired(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,13 @@ from ragscore.history.runs import RunRow
 from ragscore.history.store import History
 from ragscore.history.stored import context_sets_of, responses_of
 from ragscore.items import ContextSet, Finding, Item, Response, Score, Status
+from ragscore.scorer_kinds import LESS_IS_BETTER
 
 if TYPE_CHECKING:
     import duckdb
+
+#: Rows that are made into records at once.
+FETCHED_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,37 +144,84 @@ def summaries(history: History, run_id: str) -> list[ScorerSummary]:
     return sorted(made, key=lambda summary: (places.get(summary.scorer, len(places)), summary.scorer))
 
 
-def worst_items(history: History, run_id: str, limit: int = 5) -> list[ItemScore]:
-    """Per scorer the `limit` lowest scores, lowest first and then in the dataset's order; full scores never.
+def worst_items(history: History, run_id: str, limit: int = 5) -> list[str]:
+    """The ids of the items with the lowest mean over the scores that count, lowest first; full scores never.
 
-    Raises:
-        UsageError: There is no such run.
-    """
-    more = (
-        "AND s.exact < 1 QUALIFY row_number() OVER (PARTITION BY s.scorer ORDER BY s.exact, s.position, s.item_id) <= ?"
-        " ORDER BY s.scorer, s.exact, s.position, s.item_id"
-    )
-    return _item_scores(history, run_id, more, [limit])
-
-
-def item_scores(history: History, run_id: str) -> list[ItemScore]:
-    """Every score of the run, in the order of the dataset and then of the scorers' names.
-
-    Raises:
-        UsageError: There is no such run.
-    """
-    return _item_scores(history, run_id, "ORDER BY s.position, s.item_id, s.scorer", [])
-
-
-def findings(history: History, run_id: str, *, kind: str | None = None) -> list[ItemFinding]:
-    """Every verdict of the run, or those of one `kind` (`claim`, `context`): by item, scorer and rank.
+    Of a scorer of which less is better, 1 - score is taken. Of items with the same mean the first in the dataset comes
+    first.
 
     Raises:
         UsageError: There is no such run.
     """
     with reading(history.path, lock_timeout_s=history.lock_timeout_s) as connection:
         run = _known(connection, run_id)
-        return _findings(connection, run.run_id, "v.kind = coalesce(?, v.kind)", kind)
+        found = connection.execute(
+            """
+            SELECT item_id FROM latest_scores WHERE run_id = $1 AND exact IS NOT NULL AND counted
+            GROUP BY item_id
+            HAVING round(avg(CASE WHEN list_contains($2, kind) THEN 1 - exact ELSE exact END), 12) < 1
+            ORDER BY round(avg(CASE WHEN list_contains($2, kind) THEN 1 - exact ELSE exact END), 12),
+                min(position), item_id
+            LIMIT $3
+            """,
+            [run.run_id, sorted(LESS_IS_BETTER), limit],
+        ).fetchall()
+    return [str(item_id) for (item_id,) in found]
+
+
+def item_scores(
+    history: History, run_id: str, *, items: Sequence[str] | None = None, texts: bool = True
+) -> list[ItemScore]:
+    """Every score of the run, in the order of the dataset and then of the scorers' names.
+
+    Args:
+        history: Where the run is.
+        run_id: The run.
+        items: Only those of these items.
+        texts: Whether `reason` and `input` are asked for; else they are empty and None, and a large run takes a
+            fraction of the memory.
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    columns = []
+    for name in ItemScore.__slots__:
+        of_item = name in ("item_hash", "input")
+        column = ("i." if of_item else "s.") + ("exact_fraction" if name == "exact" else name)
+        columns.append({"reason": "''", "input": "NULL"}.get(name, column) if not texts else column)
+    with reading(history.path, lock_timeout_s=history.lock_timeout_s) as connection:
+        run = _known(connection, run_id)
+        connection.execute(
+            f"SELECT {', '.join(columns)} FROM latest_scores AS s"
+            " LEFT JOIN (SELECT item_id, item_hash, input FROM latest_items WHERE run_id = $1) AS i USING (item_id)"
+            " WHERE s.run_id = $1 AND ($2::VARCHAR[] IS NULL OR list_contains($2::VARCHAR[], s.item_id))"
+            " ORDER BY s.position, s.item_id, s.scorer",
+            [run.run_id, None if items is None else list(items)],
+        )
+        made = []
+        shared: dict[str, str] = {}  # the same few names and hashes stand in all rows
+        while chunk := connection.fetchmany(FETCHED_AT_ONCE):
+            for row in chunk:
+                taken = (shared.setdefault(each, each) if isinstance(each, str) else each for each in row)
+                fields: dict[str, Any] = dict(zip(ItemScore.__slots__, taken, strict=True))
+                fields |= {"status": Status(fields["status"]), "exact": values.to_fraction(fields["exact"])}
+                made.append(ItemScore(**fields))
+    return made
+
+
+def findings(
+    history: History, run_id: str, *, kind: str | None = None, items: Sequence[str] | None = None
+) -> list[ItemFinding]:
+    """Every verdict of the run, or those of one `kind` (`claim`, `context`), or of some items: by item, scorer, rank.
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    with reading(history.path, lock_timeout_s=history.lock_timeout_s) as connection:
+        run = _known(connection, run_id)
+        wanted = None if items is None else list(items)
+        where = "v.kind = coalesce($2, v.kind) AND ($3::VARCHAR[] IS NULL OR list_contains($3::VARCHAR[], v.item_id))"
+        return _findings(connection, run.run_id, where, kind, wanted)
 
 
 def item_detail(history: History, run_id: str, item_id: str) -> ItemDetail:
@@ -191,7 +242,7 @@ def item_detail(history: History, run_id: str, item_id: str) -> ItemDetail:
             f"SELECT {SCORE_COLUMNS} FROM latest_scores WHERE run_id = ? AND item_id = ? ORDER BY scorer",
             [run.run_id, key],
         ).fetchall()
-        decided = _findings(connection, run.run_id, "v.item_id = ?", key)
+        decided = _findings(connection, run.run_id, "v.item_id = $2", key)
         response, _ = responses_of(connection, run.run_id, {key: key})[key]
         context_sets = context_sets_of(connection, run.run_id, {key: key}).get(key, {})
     position, *columns = found
@@ -207,29 +258,7 @@ def item_detail(history: History, run_id: str, item_id: str) -> ItemDetail:
     )
 
 
-def _item_scores(history: History, run_id: str, more: str, params: list[Any]) -> list[ItemScore]:
-    of_item = ("item_hash", "input")
-    columns = [
-        ("i." if name in of_item else "s.") + ("exact_fraction" if name == "exact" else name)
-        for name in ItemScore.__slots__
-    ]
-    with reading(history.path, lock_timeout_s=history.lock_timeout_s) as connection:
-        run = _known(connection, run_id)
-        found = connection.execute(
-            f"SELECT {', '.join(columns)} FROM latest_scores AS s"
-            " LEFT JOIN (SELECT item_id, item_hash, input FROM latest_items WHERE run_id = $1) AS i USING (item_id)"
-            f" WHERE s.run_id = $1 {more.replace('?', '$2')}",
-            [run.run_id, *params],
-        ).fetchall()
-    made = []
-    for row in found:
-        fields: dict[str, Any] = dict(zip(ItemScore.__slots__, row, strict=True))
-        fields |= {"status": Status(fields["status"]), "exact": values.to_fraction(fields["exact"])}
-        made.append(ItemScore(**fields))
-    return made
-
-
-def _findings(connection: duckdb.DuckDBPyConnection, run_id: str, where: str, param: str | None) -> list[ItemFinding]:
+def _findings(connection: duckdb.DuckDBPyConnection, run_id: str, where: str, *params: Any) -> list[ItemFinding]:
     columns = ", ".join(
         "coalesce(v.text, c.text)" if name == "text" else f"v.{name}" for name in FINDING_COLUMNS.split(", ")
     )
@@ -242,10 +271,10 @@ def _findings(connection: duckdb.DuckDBPyConnection, run_id: str, where: str, pa
         LEFT JOIN latest_contexts AS c
             ON v.text IS NULL AND v.kind = 'context'
             AND c.run_id = v.run_id AND c.item_id = v.item_id AND c.context_set = s.context_set AND c.rank = v.rank
-        WHERE v.run_id = ? AND s.run_id = v.run_id AND {where}
+        WHERE v.run_id = $1 AND s.run_id = v.run_id AND {where}
         ORDER BY s.position, v.item_id, v.scorer, v.kind, v.rank, v.verdict_id
         """,
-        [run_id, param],
+        [run_id, *params],
     ).fetchall()
     return [ItemFinding(item_id, scorer, restoring.to_finding(tuple(row))) for item_id, scorer, *row in found]
 

@@ -1,10 +1,11 @@
-"""What there is to say about one run, computed from the history: figures, faults, advice, worst items."""
+"""What there is to say about one run, computed in the history: figures, faults, advice, worst items.
+
+Nothing here is read item by item but the worst items: a summary takes the same memory for a run of any length.
+"""
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any
 
 from ragscore.history import (
     History,
-    ItemFinding,
     ItemScore,
     RunRow,
     ScorerSummary,
@@ -20,17 +20,13 @@ from ragscore.history import (
     item_scores,
     select,
     summaries,
+    worst_items,
 )
-from ragscore.items import Status, normalised
-from ragscore.judges.agreement import krippendorff_alpha
-from ragscore.scorers import band, mean, rounded
+from ragscore.items import Status
+from ragscore.report.advice import advice_of
+from ragscore.scorers import band, rounded
 from ragscore.scorers.arithmetic import as_fraction
 from ragscore.scorers.reasons import shortened
-
-#: A claim that is missing in this many items at least is named in the advice.
-OFTEN = 3
-#: From this share of items on, a pattern is worth a line of advice.
-MUCH = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +133,16 @@ def summary_of(history: History, run: RunRow, *, worst: int = 3) -> RunSummary:
         worst: How many of the items with the lowest scores.
     """
     by_scorer = summaries(history, run.run_id)
-    decided = findings(history, run.run_id)
-    scores = item_scores(history, run.run_id)
     return RunSummary(
         run=run,
         history=history.path,
         scorers=by_scorer,
-        worst=_worst(scores, decided, worst),
-        faults=_faults(run, by_scorer, scores),
-        advice=[*_advice(decided, scores), *_agreement(run, decided)],
-        unanswerable=_unanswerable(decided, scores),
+        worst=_worst(history, run.run_id, worst),
+        faults=_faults(history, run, by_scorer),
+        advice=advice_of(history, run),
+        unanswerable=_unanswerable(history, run.run_id),
         latency=_latency(history, run.run_id),
-        any_item=scores[0].item_id if scores else None,
+        any_item=_first_item(history, run.run_id),
     )
 
 
@@ -168,27 +162,24 @@ def _down(share: float) -> float:
     return math.floor(share * 1000 + 1e-9) / 1000
 
 
-def _worst(scores: Sequence[ItemScore], decided: Sequence[ItemFinding], most: int) -> list[WorstItem]:
-    of_item: dict[str, list[ItemScore]] = {}
-    for score in scores:
+def _worst(history: History, run_id: str, most: int) -> list[WorstItem]:
+    ids = worst_items(history, run_id, most)
+    scores: dict[str, list[ItemScore]] = {item_id: [] for item_id in ids}
+    for score in item_scores(history, run_id, items=ids):
         if score.exact is not None and score.counted:
-            of_item.setdefault(score.item_id, []).append(score)
-    low = [(mean([s.exact for s in each if s.exact is not None]), item_id) for item_id, each in of_item.items()]
-    lowest = sorted((pair for pair in low if pair[0] is not None and pair[0] < 1), key=lambda pair: pair[0] or 0)
-    missing: dict[str, dict[str, None]] = {}
-    for found in decided:
-        if found.finding.kind == "claim" and found.finding.positive is False:
-            missing.setdefault(found.item_id, {})[found.finding.text] = None
-    return [
-        WorstItem(item_id, of_item[item_id][0].input, of_item[item_id], list(missing.get(item_id, ())))
-        for _, item_id in lowest[:most]
-    ]
+            scores[score.item_id].append(score)
+    missing: dict[str, dict[str, None]] = {item_id: {} for item_id in ids}
+    for found in findings(history, run_id, kind="claim", items=ids):
+        if found.finding.positive is False:
+            missing[found.item_id][found.finding.text] = None
+    return [WorstItem(item_id, scores[item_id][0].input, scores[item_id], list(missing[item_id])) for item_id in ids]
 
 
-def _faults(run: RunRow, by_scorer: Sequence[ScorerSummary], scores: Sequence[ItemScore]) -> list[str]:
+def _faults(history: History, run: RunRow, by_scorer: Sequence[ScorerSummary]) -> list[str]:
     faults = []
     if run.status != "complete":
-        left = run.items - len({score.item_id for score in scores})
+        query = "SELECT count(DISTINCT item_id) FROM latest_scores WHERE run_id = ?"
+        left = run.items - int(select(history.path, query, [run.run_id]).rows[0][0])
         said = [f"{left} of {run.items} items are not done"] if left else []
         said += [shortened(run.error, 300)] if run.error else []
         faults.append(f"the run is {run.status}" + (f": {'; '.join(said)}" if said else ""))
@@ -205,9 +196,13 @@ def _faults(run: RunRow, by_scorer: Sequence[ScorerSummary], scores: Sequence[It
         if each.coverage is None or each.coverage >= run.min_coverage:
             continue
         lost = {status: n for status, n in each.by_status.items() if status not in SCORED and n}
-        first = next((s for s in scores if s.scorer == each.scorer and s.status in lost), None)
+        query = (
+            "SELECT item_id, reason FROM latest_scores WHERE run_id = ? AND scorer = ? AND list_contains(?, status)"
+            " ORDER BY position, item_id LIMIT 1"
+        )
+        first = select(history.path, query, [run.run_id, each.scorer, [str(status) for status in lost]]).rows
         why = ", ".join(f"{n} {status}" for status, n in lost.items())
-        told = f"; first: {first.item_id}: {shortened(first.reason, 300)}" if first is not None else ""
+        told = "".join(f"; first: {item_id}: {shortened(reason, 300)}" for item_id, reason in first)
         share = f"{_down(each.coverage):.3f}".removesuffix("0")
         low.setdefault(f"{share} is below {run.min_coverage:g}: {why}{told}", []).append(each.scorer)
     faults += [f"coverage of {' and '.join(names)} {said}" for said, names in low.items()]
@@ -224,73 +219,30 @@ def _is_empty(scorer: ScorerSummary) -> bool:
 SCORED = frozenset({Status.OK, Status.NO_REFERENCE, Status.NO_CONTEXT, Status.UNANSWERABLE})
 
 
-def _advice(decided: Sequence[ItemFinding], scores: Sequence[ItemScore]) -> list[str]:
-    advice = []
-    facts = {
-        (each.item_id, normalised(each.finding.text))
-        for each in decided
-        if each.finding.kind == "claim" and each.finding.positive is False
-    }
-    missing = Counter(claim for _, claim in sorted(facts))
-    for claim, count in missing.most_common(1):
-        if count >= OFTEN:
-            advice.append(f"one fact is missing in {count} items: “{claim}” — is it in the index?")
-    # By item: several scorers may judge the same contexts, in which case the first of them speaks for the item.
-    scored = {(s.item_id, s.scorer) for s in scores if s.status is Status.OK}
-    speaker: dict[str, str] = {}
-    ranks: dict[str, list[bool]] = {}
-    for each in decided:
-        if each.finding.kind != "context" or (each.item_id, each.scorer) not in scored:
-            continue
-        if speaker.setdefault(each.item_id, each.scorer) == each.scorer:
-            ranks.setdefault(each.item_id, []).append(bool(each.finding.positive))
-    judged = list(ranks)
-    late = [item for item in judged if any(ranks[item]) and not ranks[item][0]]
-    none = [item for item in judged if not any(ranks[item])]
-    if judged and len(late) >= max(OFTEN, MUCH * len(judged)):
-        advice.append(
-            f"in {len(late)} of {len(judged)} items the first useful context stands behind useless ones — "
-            "look at the ranking (a reranker, the query's words)"
+def _unanswerable(history: History, run_id: str) -> tuple[int, int, int] | None:
+    """Precision looks at the contexts: where it shows none, none was retrieved."""
+    query = """
+        WITH of_item AS (
+            SELECT item_id, bool_or(kind = 'context_precision') AS is_looked_at FROM latest_scores
+            WHERE run_id = $1 AND item_id IN
+                (SELECT item_id FROM latest_scores WHERE run_id = $1 AND status = 'unanswerable')
+            GROUP BY item_id
+        ), shown AS (
+            SELECT item_id, true AS is_shown, bool_or(positive) AS is_any FROM latest_verdicts
+            WHERE run_id = $1 AND kind = 'context' GROUP BY item_id
+        ), found AS (
+            SELECT CASE WHEN is_shown THEN is_any WHEN is_looked_at THEN false END AS is_any
+            FROM of_item LEFT JOIN shown USING (item_id)
         )
-    if judged and len(none) >= max(OFTEN, MUCH * len(judged)):
-        advice.append(
-            f"in {len(none)} of {len(judged)} items no context is useful — the index lacks it, or chunks are too small"
-        )
-    return advice
+        SELECT count(*) FILTER (NOT is_any), count(is_any), count(*) FROM found
+    """
+    ((nothing_relevant, known, items),) = select(history.path, query, [run_id]).rows
+    return (int(nothing_relevant), int(known), int(items)) if items else None
 
 
-def _agreement(run: RunRow, decided: Sequence[ItemFinding]) -> list[str]:
-    """How far the members of a jury agree: Krippendorff's alpha over the verdicts that all of them voted on."""
-    try:
-        seats = len(json.loads(run.judge_params)["jury"])
-    except (ValueError, KeyError, TypeError):
-        return []
-    units = []
-    for each in decided:
-        finding = each.finding
-        if finding.confidence is None or finding.positive is None or any("voted" in said for said in finding.warnings):
-            continue
-        agree = round(finding.confidence * seats)
-        units.append([finding.positive] * agree + [not finding.positive] * (seats - agree))
-    alpha = krippendorff_alpha(units)
-    if alpha is None:
-        return []
-    return [f"the {seats} judges agree by Krippendorff's alpha {float(alpha):.2f} over {len(units)} verdicts"]
-
-
-def _unanswerable(decided: Sequence[ItemFinding], scores: Sequence[ItemScore]) -> tuple[int, int, int] | None:
-    items = {s.item_id for s in scores if s.status is Status.UNANSWERABLE}
-    if not items:
-        return None
-    found: dict[str, bool] = {}
-    for each in decided:
-        if each.item_id in items and each.finding.kind == "context" and each.finding.positive is not None:
-            found[each.item_id] = found.get(each.item_id, False) or each.finding.positive
-    shown = {each.item_id for each in decided if each.finding.kind == "context"}
-    for score in scores:  # precision looks at the contexts: where it shows none, none was retrieved
-        if score.item_id in items - shown and score.kind == "context_precision":
-            found[score.item_id] = False
-    return sum(not any_ for any_ in found.values()), len(found), len(items)
+def _first_item(history: History, run_id: str) -> str | None:
+    query = "SELECT item_id FROM latest_scores WHERE run_id = ? ORDER BY position, item_id LIMIT 1"
+    return next((str(item_id) for (item_id,) in select(history.path, query, [run_id]).rows), None)
 
 
 def _latency(history: History, run_id: str) -> Latency | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -180,9 +180,9 @@ def detectable_drop(
 ) -> float | None:
     """The smallest true drop of the mean that the rule "drop > limit and p ≤ alpha" finds in `power` of all cases.
 
-    By simulation of that very rule. A drop is made the way in which it is hardest to see at a given size: a share of
-    the items loses its whole score, the others lose nothing and differ by chance, as the observed differences do
-    with random signs. Items are drawn anew in each trial.
+    By simulation of that very rule, from `MANY` units on by its normal limit. A drop is made the way in which it is
+    hardest to see at a given size: a share of the items loses its whole score, the others lose nothing and differ by
+    chance, as the observed differences do with random signs. Items are drawn anew in each trial.
 
     Args:
         before: The baseline's score of each pair, within 0 and 1.
@@ -207,6 +207,8 @@ def detectable_drop(
     count = len(scores)
     if not count or scores.sum() <= TOLERANCE:
         return None
+    if count > MANY:
+        return _detectable_by_many(scores, sizes, chance, limit=limit, alpha=alpha, power=power)
     trials = max(200, min(trials, 4_000_000 // count))
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, count, (trials, count))
@@ -222,13 +224,45 @@ def detectable_drop(
             return 0.0
         return float((drop_ps(simulated[below], flips) <= alpha).sum() / trials)
 
+    share = _least_share(found, power)
+    return None if share is None else min(1.0, share * float(scores.sum() / sizes.sum()))
+
+
+def _least_share(found: Callable[[float], float], power: float, *, within: float = 0.002) -> float | None:
+    """The smallest share of losing units at which a drop is found often enough; None where there is none."""
     if found(1.0) < power:
         return None
     low, high = 0.0, 1.0
-    while high - low > 0.002:
+    while high - low > within:
         middle = (low + high) / 2
         low, high = (low, middle) if found(middle) >= power else (middle, high)
-    return min(1.0, high * float(scores.sum() / sizes.sum()))
+    return high
+
+
+def _detectable_by_many(
+    scores: Numbers, sizes: Numbers, chance: Numbers, *, limit: float, alpha: float, power: float
+) -> float | None:
+    """As `detectable_drop`, for so many units that their sum is normal, whatever each of them does."""
+    from scipy import stats
+
+    count = len(scores)
+    noise = float((chance**2).mean())
+    tested = float(stats.norm.ppf(alpha))
+
+    def found(share: float) -> float:
+        mean = -share * float(scores.mean())
+        square = share * float((scores**2).mean()) + (1 - share) * noise
+        spread = math.sqrt(max(square - mean**2, 0.0)) or TOLERANCE
+        is_significant = (tested * math.sqrt(count * square) - count * mean) / (math.sqrt(count) * spread)
+        # The drop is a sum over the units' sizes, which are drawn with them: it is beyond where this sum is below 0.
+        beyond = mean + limit * float(sizes.mean())
+        both = share * float(((limit * sizes - scores) ** 2).mean())
+        both += (1 - share) * (noise + limit**2 * float((sizes**2).mean()))
+        is_beyond = -math.sqrt(count) * beyond / (math.sqrt(max(both - beyond**2, 0.0)) or TOLERANCE)
+        return float(stats.norm.cdf(min(is_significant, is_beyond)))
+
+    share = _least_share(found, power, within=1e-6)
+    return None if share is None else min(1.0, share * float(scores.sum() / sizes.sum()))
 
 
 def items_needed(changes: Sequence[float], *, limit: float, alpha: float) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -156,6 +157,23 @@ def test_the_detectable_drop_is_what_the_rule_finds_by_brute_force() -> None:
         changes = np.where(lost, -scores[rng.integers(0, 30, 30)], 0.0)
         caught += bool(changes.mean() < -limit and drop_p(list(changes), resamples=999) <= alpha)
     assert 0.80 <= caught / 1_000 <= 0.90
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.03])
+@pytest.mark.parametrize("is_clustered", [False, True])
+def test_the_detectable_drop_of_many_items_is_what_the_simulation_gives(
+    limit: float, is_clustered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice = random.Random(7)
+    before = [dice.choice((0.0, 0.25, 0.5, 1.0)) for _ in range(3000)]
+    changes = [dice.gauss(0, 0.3) if dice.random() < 0.2 else 0.0 for _ in before]
+    clusters = [dice.randrange(3000) for _ in before] if is_clustered else None
+    simulated = detectable_drop(before, changes, limit=limit, alpha=0.025, clusters=clusters)
+    monkeypatch.setattr("ragscore.stats.MANY", 10)
+    by_limit = detectable_drop(before, changes, limit=limit, alpha=0.025, clusters=clusters)
+    assert simulated is not None
+    assert by_limit == pytest.approx(simulated, abs=0.0015)
+    assert detectable_drop([0.0] * 3000, changes, limit=limit, alpha=0.025) is None
 
 
 def test_the_detectable_drop_falls_with_more_items_and_rises_with_chance_and_limit() -> None:

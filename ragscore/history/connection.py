@@ -89,6 +89,7 @@ def writing(path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[d
         _create(path)
     with _opened(path, read_only=False, lock_timeout_s=lock_timeout_s) as connection:
         schema.bring_up_to_date(connection, path)
+        connection.execute("SET threads = 1")  # a checkpoint takes a buffer per thread, and rows come in few at a time
         connection.begin()
         try:
             yield connection

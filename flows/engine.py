@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from ragscore.errors import EngineError
+from ragscore.errors import EngineError, UsageError
+from ragscore.flows.clusters import checked
 from ragscore.flows.server import ThrowawayServer
 from ragscore.flows.settings import configured_api
 from ragscore.runs import Run
@@ -22,6 +23,7 @@ class Engine:
     name: Literal["prefect", "local"]
     said: str
     server: ThrowawayServer | None = None
+    dask: str | None = None
 
     async def carry_out(self, run: Run) -> None:
         """Take the run through the chain.
@@ -38,15 +40,30 @@ class Engine:
                 await asyncio.to_thread(self.server.wait)
             from ragscore.flows.evaluate import evaluate_run
 
-            await evaluate_run(run, watched=self.server is None)
+            await evaluate_run(run, watched=self.server is None, dask=self.dask)
 
 
-def choose(engine: EngineName) -> Engine:
+def choose(engine: EngineName, *, dask: str | None = None) -> Engine:
     """The engine for `auto`, `prefect` or `local`. Must be called before Prefect is imported.
+
+    Args:
+        engine: Which one.
+        dask: A Dask cluster whose workers are to carry out the stages; Prefect brings them there.
 
     Raises:
         EngineError: a configured API does not answer; never a silent fallback.
+        UsageError: `dask` is no cluster, or the engine is `local`.
     """
+    if dask is not None:
+        if engine == "local":
+            raise UsageError("a Dask cluster is reached through Prefect", where="--dask", mend="leave --engine out")
+        checked(dask)
+        chosen = _chosen("prefect")
+        return replace(chosen, said=f"{chosen.said} and Dask ({dask})", dask=dask)
+    return _chosen(engine)
+
+
+def _chosen(engine: EngineName) -> Engine:
     if engine == "local":
         return Engine("local", "local")
     api = configured_api()

@@ -68,6 +68,7 @@ def assemble(
     run_id: str = "",
     dataset: Dataset | None = None,
     target: Target | None = None,
+    begun: bool = False,
 ) -> Parts:
     """Build the parts of a suite. Close them with `await parts.judging.aclose()`.
 
@@ -77,6 +78,7 @@ def assemble(
         run_id: The run that these parts are for; a suite that judges afresh remembers its judgements under it.
         dataset: Takes the place of the suite's dataset (rows from Python).
         target: Takes the place of the suite's target (an object from Python).
+        begun: These are parts of a run that has begun elsewhere; its items were looked at there.
 
     Raises:
         ConfigError: a file, a line of the dataset, a callable or an expression is wrong.
@@ -98,13 +100,14 @@ def assemble(
                 dataset=_path(file, suite.dataset.beside),
                 frozen=suite.frozen_claims,
                 salt=run_id if suite.judge.fresh else "",
+                where=file.where("judge"),
             ),
             faults,
         )
-    if suite.frozen_claims and judging is not None and dataset is not None:
+    if suite.frozen_claims and judging is not None and dataset is not None and not begun:
         claims, items = judging.claims, dataset.items
         _tried(lambda: require_frozen(claims, items), faults)
-    if suite.target.kind == "none" and dataset is not None:
+    if suite.target.kind == "none" and dataset is not None and not begun:
         items_of_rows = dataset.items
         _tried(lambda: _require_contexts(file, resolvers, items_of_rows), faults)
     if faults or target is None or dataset is None or judging is None:

@@ -35,11 +35,11 @@ async def invoke_target(run: Run, batch: Batch, *, last_try: bool = False) -> Ba
         TargetDown: every item that was asked met a fault that may pass; no fault is stored, so that a retry asks
             again. With `last_try` the faults are stored as they are instead.
     """
-    stored = await _beside(run.history.responses, run.run_id, _ids(batch))
+    stored = await _beside(run.kept.responses, run.run_id, _ids(batch))
     run.observer.stage("invoke_target", batch)
 
     async def keep(records: Batch) -> None:
-        await _beside(run.history.store_responses, run.run_id, records)
+        await _beside(run.kept.store_responses, run.run_id, records)
 
     async def answered(record: Record) -> Record:
         response, attempt = stored.get(record.item.id, (None, 0))
@@ -57,13 +57,13 @@ async def invoke_target(run: Run, batch: Batch, *, last_try: bool = False) -> Ba
     if fresh and not last_try and all(run.passing_fault(record.item.id) for record in fresh):
         error = fresh[0].response.error if fresh[0].response is not None else ""
         raise TargetDown(f"the target does not answer: {error}", where=run.parts.target_name)
-    await _beside(run.history.store_responses, run.run_id, fresh)
+    await _beside(run.kept.store_responses, run.run_id, fresh)
     return records
 
 
 async def extract_contexts(run: Run, batch: Batch) -> Batch:
     """Fill `context_sets`: each distinct source once per item, stored; an item without response has none."""
-    stored = await _beside(run.history.context_sets, run.run_id, _ids(batch))
+    stored = await _beside(run.kept.context_sets, run.run_id, _ids(batch))
     run.observer.stage("extract_contexts", batch)
 
     async def extracted(record: Record) -> Record:
@@ -82,14 +82,14 @@ async def extract_contexts(run: Run, batch: Batch) -> Batch:
 
     to_store: list[Record] = []
     records = await asyncio.gather(*(extracted(record) for record in batch))
-    await _beside(run.history.store_contexts, run.run_id, to_store)
+    await _beside(run.kept.store_contexts, run.run_id, to_store)
     run.note_extracted(records)
     return records
 
 
 async def judge(run: Run, batch: Batch) -> Batch:
     """Fill `judged`: for each scorer whose score the history does not hold, what its judge part found."""
-    stored = await _beside(run.history.scored, run.run_id, _ids(batch))
+    stored = await _beside(run.kept.scored, run.run_id, _ids(batch))
     run.observer.stage("judge", batch)
 
     async def judged(record: Record) -> Record:
@@ -118,7 +118,7 @@ async def score(run: Run, batch: Batch) -> Batch:
 
 async def store(run: Run, batch: Batch) -> Batch:
     """Write scores and verdicts, in one transaction for the batch."""
-    await _beside(run.history.store_scores, run.run_id, batch)
+    await _beside(run.kept.store_scores, run.run_id, batch)
     run.observer.stored(batch)
     return batch
 
@@ -134,15 +134,20 @@ class Stages:
     store: Stage = store
 
 
-async def evaluate(run: Run, stages: Stages) -> None:
+async def evaluate(run: Run, stages: Stages, *, at_once: int | None = None) -> None:
     """Take every pending batch of the run through the chain, several at once, in this event loop.
 
     A batch is made when there is room for it, so that a run holds only the batches that are open.
 
+    Args:
+        run: The run.
+        stages: The stages, plain or wrapped by an engine.
+        at_once: How many batches are open at most; as many as keep the judge busy when left out.
+
     Raises:
         RagscoreError: the run cannot go on; what is stored stays, and `resume` does the rest.
     """
-    slots = asyncio.Semaphore(open_batches(run))
+    slots = asyncio.Semaphore(at_once or open_batches(run))
 
     async def through(batch: Batch) -> None:
         try:

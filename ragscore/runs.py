@@ -7,7 +7,7 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -18,8 +18,8 @@ from ragscore.assembly import Parts, assemble
 from ragscore.contexts import nothing_found
 from ragscore.errors import ConfigError, UsageError
 from ragscore.history import History, RunRow
-from ragscore.items import RETRYABLE, Batch, Item, Record, Status
-from ragscore.suite_file import check_suite
+from ragscore.items import RETRYABLE, Batch, ContextSet, Item, Record, Response, Status
+from ragscore.suite_file import SuiteFile, check_suite
 
 #: One batch may have met one slow question; a second one tells that the target is not there.
 BATCHES_BEFORE_GIVING_UP = 2
@@ -51,6 +51,17 @@ class Silent:
     def judged(self, record: Record) -> None: ...
     def stored(self, batch: Batch) -> None: ...
     def note(self, text: str) -> None: ...
+
+
+class Kept(Protocol):
+    """What the stages ask of the history, and tell it; see `History`. A worker of a cluster has one of its own."""
+
+    def responses(self, run_id: str, item_ids: Iterable[str]) -> dict[str, tuple[Response, int]]: ...
+    def context_sets(self, run_id: str, item_ids: Iterable[str]) -> dict[str, dict[str, ContextSet]]: ...
+    def scored(self, run_id: str, item_ids: Iterable[str]) -> dict[str, dict[str, tuple[Status, int]]]: ...
+    def store_responses(self, run_id: str, records: Sequence[Record]) -> int: ...
+    def store_contexts(self, run_id: str, records: Sequence[Record]) -> int: ...
+    def store_scores(self, run_id: str, records: Sequence[Record]) -> int: ...
 
 
 class Pending:
@@ -93,6 +104,7 @@ class Run:
     run_id: str
     parts: Parts
     history: History
+    kept: Kept = None  # type: ignore[assignment]  # the history, unless something stands in for it
     attempt: int = 1
     redo: Redo = "all"
     observer: Observer = field(default_factory=Silent)
@@ -105,6 +117,7 @@ class Run:
     _passing: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.kept = self.kept or self.history
         self.target_slots = asyncio.Semaphore(self.parts.suite.target.concurrency)
 
     def stop(self) -> None:
@@ -223,12 +236,17 @@ def parts_of(row: RunRow) -> Parts:
     Raises:
         ConfigError: a file that the suite names is not there any more, or is wrong now.
     """
-    file = check_suite(
-        row.suite_doc,
-        path=Path(row.suite_path) if row.suite_path else None,
-        base_dir=Path(row.base_dir or ""),
-    )
-    return assemble(file, run_id=row.run_id)
+    return assemble(suite_of(row), run_id=row.run_id)
+
+
+def suite_of(row: RunRow) -> SuiteFile:
+    """The suite of a run as it was written into the history, with the variables of this environment.
+
+    Raises:
+        ConfigError: it is no suite here: a variable is not set.
+    """
+    path = Path(row.suite_path) if row.suite_path else None
+    return check_suite(row.suite_doc, path=path, base_dir=Path(row.base_dir or ""))
 
 
 def may_be_taken_up(row: RunRow) -> None:

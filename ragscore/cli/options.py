@@ -11,6 +11,10 @@ Engine = Annotated[
     Literal["auto", "prefect", "local"],
     Parameter(help="What carries out the run: Prefect where an API is configured (auto), always Prefect, or neither."),
 ]
+Dask = Annotated[
+    str | None,
+    Parameter(help="Have the workers of a Dask cluster ask target and judge: local, local:4, or tcp://host:8786."),
+]
 HistoryFile = Annotated[
     Path | None,
     Parameter(name="--history", help="The history file; history.duckdb in RAGSCORE_HOME (.ragscore) when left out."),

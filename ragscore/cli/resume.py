@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragscore.cli.options import Engine, HistoryFile, Json
+from ragscore.cli.options import Dask, Engine, HistoryFile, Json
 
 
 def resume(
@@ -12,6 +12,7 @@ def resume(
     missing_only: bool = False,
     errors_only: bool = False,
     engine: Engine = "auto",
+    dask: Dask = None,
     history: HistoryFile = None,
     json: Json = False,
 ) -> int:
@@ -40,6 +41,6 @@ def resume(
     row = store.run(run)
     may_be_taken_up(row)
     parts = parts_of(row)
-    chosen = choose(engine)
+    chosen = choose(engine, dask=dask)
     ended = execute(parts, lambda observer: take_up(store, row, parts, redo=redo, observer=observer), chosen)
     return report(store, ended, json=json)

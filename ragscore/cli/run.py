@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ragscore.cli.options import Engine, HistoryFile, Json
+from ragscore.cli.options import Dask, Engine, HistoryFile, Json
 
 
 def run(
@@ -15,6 +15,7 @@ def run(
     /,
     *,
     engine: Engine = "auto",
+    dask: Dask = None,
     fresh: Annotated[bool, Parameter(negative="")] = False,
     frozen: Annotated[bool, Parameter(negative="")] = False,
     fail_under: Annotated[list[str] | None, Parameter(negative="")] = None,
@@ -49,4 +50,4 @@ def run(
     if fail_under:
         floors = limits_of(fail_under, option="--fail-under")
         files = [file.changed(gate=with_floors(file.document.get("gate"), floors)) for file in files]
-    return run_suites(files, lambda: choose(engine), History(history_path(history)), json=json)
+    return run_suites(files, lambda: choose(engine, dask=dask), History(history_path(history)), json=json)

@@ -20,6 +20,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
+from ragscore.judges.allowance import Allowance, allowance_for
+
 MINUTE_S = 60.0
 
 
@@ -83,6 +85,8 @@ class Limiter:
         concurrency: Requests in flight at most, ≥ 1.
         rpm: Requests started in any 60 s at most; None for no limit.
         tpm: Tokens asked for in any 60 s at most; a request that alone exceeds it goes out alone.
+        shared: Where others send to the same model: asked first, for each request. Waiting for it counts as waiting
+            for our own limits.
         clock: Seconds that only grow, at the pace of the event loop's own.
     """
 
@@ -92,6 +96,7 @@ class Limiter:
         concurrency: int,
         rpm: int | None = None,
         tpm: int | None = None,
+        shared: Allowance | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if concurrency < 1 or (rpm is not None and rpm < 1) or (tpm is not None and tpm < 1):
@@ -99,6 +104,7 @@ class Limiter:
         self.concurrency = concurrency
         self.rpm = rpm
         self.tpm = tpm
+        self.shared = shared
         self.allowed = concurrency
         self.in_flight = 0
         self._clock = clock
@@ -122,8 +128,15 @@ class Limiter:
 
         Raises:
             HeldTooLong: the hold ends after the deadline; raised at once.
+            EvaluationError: whoever gives leave to all that send to this model does not answer.
         """
-        slot = await self._enter(tokens, deadline)
+        waited = 0.0
+        if self.shared is not None:
+            came = self._clock()
+            await self.shared.take(tokens)
+            waited = self._clock() - came
+        slot = await self._enter(tokens, None if deadline is None else deadline + waited)
+        slot.queued_s += waited
         try:
             yield slot
         finally:
@@ -273,7 +286,9 @@ def limiter_for(
     with _registry:
         limiter = _limiters.get((model, base_url))
         if limiter is None:
-            limiter = _limiters[model, base_url] = Limiter(concurrency=concurrency, rpm=rpm, tpm=tpm)
+            shared = allowance_for(model, base_url, rpm=rpm, tpm=tpm)
+            limiter = Limiter(concurrency=concurrency, rpm=rpm, tpm=tpm, shared=shared)
+            _limiters[model, base_url] = limiter
         else:
             limiter.tighten(concurrency=concurrency, rpm=rpm, tpm=tpm)
     return limiter

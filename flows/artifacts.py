@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import time
 from typing import Any
 from uuid import UUID
 
-import httpx
 from prefect.artifacts import (
     acreate_link_artifact,
     acreate_markdown_artifact,
@@ -18,7 +18,7 @@ from prefect.artifacts import (
     aupdate_progress_artifact,
 )
 
-from ragscore.flows import telling
+from ragscore.flows import contact, telling
 from ragscore.gate import GateResult
 from ragscore.history import History, RunRow
 from ragscore.report.summary import RunSummary
@@ -40,8 +40,8 @@ def key_of(*parts: str) -> str:
 class Progress:
     """The progress artifact of one flow run: the share of items that are stored.
 
-    Updates go beside the run and at most one at a time, so that a slow server delays nothing; where one fails, the
-    artifact stays as it is.
+    Updates go beside the run and at most one at a time, so that a slow server delays nothing; one that fails is left
+    to the next.
     """
 
     def __init__(self, run: Run) -> None:
@@ -63,12 +63,15 @@ class Progress:
     def stored(self, items: int) -> None:
         """So many more are stored."""
         self._stored += items
-        is_busy = self._update is not None and not self._update.done()
-        if self._id is not None and not is_busy and time.monotonic() - self._told >= BETWEEN_UPDATES_S:
+        if contact.is_lost() or (self._update is not None and not self._update.done()):
+            return
+        if self._id is not None and time.monotonic() - self._told >= BETWEEN_UPDATES_S:
             self._update = asyncio.create_task(self._tell(self._id))
 
     async def end(self) -> None:
         """Show where it stands now."""
+        if contact.is_lost():
+            return
         if self._update is not None:
             await self._update
         if self._id is not None:
@@ -76,10 +79,8 @@ class Progress:
 
     async def _tell(self, artifact: UUID) -> None:
         self._told = time.monotonic()
-        try:
+        with contextlib.suppress(*contact.FAULTS):  # what becomes of the run is not decided here
             await aupdate_progress_artifact(artifact, progress=self._percent)
-        except httpx.HTTPError:  # what becomes of the run is not decided here
-            self._id = None
 
     @property
     def _percent(self) -> float:

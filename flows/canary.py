@@ -15,7 +15,7 @@ from prefect.states import Completed, Failed
 from ragscore.errors import RagscoreError
 from ragscore.flows import events
 from ragscore.flows.artifacts import key_of
-from ragscore.flows.ending import error_state, shortened
+from ragscore.flows.ending import error_state, shortened, tell_failed
 from ragscore.flows.evaluate import carried_out, deploy_tail
 from ragscore.flows.rescore import opened_for
 from ragscore.flows.stored import stored_suite
@@ -78,7 +78,9 @@ async def _asked_again(store: History, suite: str, items: int, least: float) -> 
         return suite, "error", ended.message or "the run failed"
     same, both = agreement(store, first, store.run(run.run_id))
     if not both:
-        return suite, "error", f"nothing to compare with run {first.run_id}"
+        said = f"nothing to compare with run {first.run_id}"
+        tell_failed(f"could not be evaluated (exit 3): {suite}: {said}")
+        return suite, "error", said
     said = f"{same} of {both} decisions of {first.judge} are as in run {first.run_id} ({same / both:.1%})"
     if same / both >= least:
         return suite, "steady", said

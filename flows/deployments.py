@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -19,10 +18,10 @@ from prefect import Flow
 from prefect.automations import AutomationCore
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
-from prefect.client.schemas.objects import ConcurrencyLimitConfig, StateType
+from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.deployments.runner import RunnerDeployment
-from prefect.events import DeploymentEventTrigger, EventTrigger, Posture, ResourceSpecification
-from prefect.events.actions import ChangeFlowRunState, DoNothing, SendNotification
+from prefect.events import DeploymentEventTrigger, ResourceSpecification
+from prefect.events.actions import DoNothing
 from prefect.exceptions import ObjectNotFound
 from prefect.schedules import Cron
 from prefect.types.entrypoint import EntrypointType
@@ -30,15 +29,8 @@ from prefect.workers.process import ProcessWorker
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragscore.errors import ConfigError, UsageError
-from ragscore.flows import events
+from ragscore.flows.automations import automations
 from ragscore.suite_file import read_suites
-
-#: Hours without a complete run after which the dead man's automation speaks: a day and two hours.
-SILENCE_H = 26
-#: Seconds without heartbeat after which a flow run is taken for crashed: three beats of 30 s.
-HEARTBEATS_STOPPED_S = 90
-#: The final states of a flow run, by the names of their events.
-_ENDED = ("Completed", "Failed", "Cancelled", "Crashed")
 
 
 class _Part(BaseModel):
@@ -238,76 +230,6 @@ async def _apply(each: Declared, settings: Settings, *, name: str | None = None,
     return f"deployment {deployment.full_name}" + (f", {when}" if when else "") + (f", on {on}" if on else "")
 
 
-def automations(suites: Sequence[str], notify: Any = None) -> list[AutomationCore]:
-    """The automations: a suite that falls silent, a worker that died, and a regression where somebody is to be told.
-
-    Args:
-        suites: Names of suites.
-        notify: The id of a notification block.
-    """
-    ours = ResourceSpecification({"prefect.resource.id": "prefect.tag.ragscore", "prefect.resource.role": "tag"})
-    made = [
-        AutomationCore(
-            name=f"ragscore: no complete run of {name} for {SILENCE_H} h",
-            description="The dead man's switch: schedules, workers or runs have stopped.",
-            trigger=EventTrigger(
-                posture=Posture.Proactive,
-                expect={events.COMPLETED},
-                match=ResourceSpecification({"ragscore.suite": name}),
-                threshold=1,
-                within=timedelta(hours=SILENCE_H),
-            ),
-            actions=[_told(notify, f"No complete run of {name}", f"For {SILENCE_H} h no run of {name} was complete.")],
-        )
-        for name in suites
-    ]
-    made.append(
-        AutomationCore(
-            name="ragscore: a flow run whose heartbeats stopped has crashed",
-            description="Its worker was killed. Retry the flow run: it goes on with the same run.",
-            trigger=EventTrigger(
-                posture=Posture.Proactive,
-                after={"prefect.flow-run.heartbeat"},
-                expect={"prefect.flow-run.heartbeat", *(f"prefect.flow-run.{state}" for state in _ENDED)},
-                match=ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"}),
-                match_related=ours,
-                for_each={"prefect.resource.id"},
-                threshold=1,
-                within=timedelta(seconds=HEARTBEATS_STOPPED_S),
-            ),
-            actions=[
-                ChangeFlowRunState(
-                    state=StateType.CRASHED, message="no heartbeat any more; a retry goes on with the same run"
-                )
-            ],
-        )
-    )
-    if notify is not None:
-        made.append(
-            AutomationCore(
-                name="ragscore: tell about a regression",
-                trigger=EventTrigger(
-                    posture=Posture.Reactive,
-                    expect={events.REGRESSION},
-                    match=ResourceSpecification({"prefect.resource.id": "ragscore.run.*"}),
-                    threshold=1,
-                ),
-                actions=[
-                    _told(
-                        notify,
-                        "{{ event.resource.name }}: retrieval got worse",
-                        "{{ event.payload.said }}\nragscore show {{ event.payload.run_id }}",
-                    )
-                ],
-            )
-        )
-    return made
-
-
-def _told(notify: Any, subject: str, body: str) -> DoNothing | SendNotification:
-    return SendNotification(block_document_id=notify, subject=subject, body=body) if notify else DoNothing()
-
-
 async def _block(client: PrefectClient, named: str) -> Any:
     kind, _, name = named.partition("/")
     try:
@@ -325,6 +247,8 @@ async def _automate(client: PrefectClient, automation: AutomationCore) -> str:
     for surplus in found[1:]:
         await client.delete_automation(surplus.id)
     if found:
+        if all(isinstance(action, DoNothing) for action in automation.actions):
+            automation.actions = found[0].actions  # without --notify, who was to be told stays so
         await client.update_automation(found[0].id, automation)
     else:
         await client.create_automation(automation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,7 @@ from prefect.states import Completed, Failed
 from ragscore.errors import RagscoreError
 from ragscore.flows.artifacts import key_of
 from ragscore.flows.codes import code_of
-from ragscore.flows.ending import Ending, ending_of, error_state, shortened
+from ragscore.flows.ending import ERROR, Ending, ending_of, error_state, shortened, tell_failed
 from ragscore.flows.evaluate import evaluate, run_of_deploy
 from ragscore.flows.suites import chosen, suites_of
 from ragscore.flows.telling import as_text, table
@@ -28,6 +28,8 @@ from ragscore.report.summary import summary_of
 
 #: How many flow runs of the deployment are looked through for a newer deploy.
 LOOKED_THROUGH = 200
+#: Exit codes from the least to the gravest: of several suites, the gravest is the deploy's.
+RANK = (0, 4, 1, 3, 2)
 
 
 @flow(
@@ -67,16 +69,22 @@ async def on_retriever_deploy(
         if only_newest and (flow_run.run_count or 1) <= 1 and (newer := await _newer_deploy(retriever)):
             return Completed(name="Superseded", message=f"not run: {retriever} {newer} was announced while this waited")
         store = History(history_path(Path(history) if history else None))
-        endings = {}
-        for path in suites_of(retriever, suites):
+        found = suites_of(retriever, suites)
+    except RagscoreError as error:
+        return error_state(error)
+    endings: dict[str, Ending] = {}
+    for path, why in found.broken.items():
+        endings[_file(path, endings)] = _broken(why)
+    for path in found.paths:
+        try:
             suite = chosen(path, retriever=retriever, version=version).suite
             done = run_of_deploy(store, deploy_id, suite.name)
             if done is not None and done.status == "complete" and (done.gate is not None or not suite.gate.asks):
                 endings[suite.name] = _reported(store, done)
             else:
                 endings[suite.name] = await _evaluated(path, store, retriever, version, deploy_id)
-    except RagscoreError as error:
-        return error_state(error)
+        except RagscoreError as error:
+            endings[_file(path, endings)] = _broken(error)
     await acreate_markdown_artifact(
         _markdown(retriever, version, deploy_id, endings, payload or {}),
         key=key_of("deploy", retriever),
@@ -98,6 +106,18 @@ async def _evaluated(path: Path, store: History, retriever: str, version: str, d
         )
     code = code_of(state.type.value, state.message)
     return Ending(code, _VERDICTS.get(code, "error"), state.message or state.name or "")
+
+
+def _file(path: Path, taken: Collection[str]) -> str:
+    """How a file is named among others, which may have the same name in other folders."""
+    return path.name if path.name not in taken else str(path)
+
+
+def _broken(error: RagscoreError) -> Ending:
+    """A suite that cannot be run: told, and not passed over."""
+    said = shortened(f"could not be evaluated (exit 3): {error}")
+    tell_failed(said)
+    return Ending(3, ERROR, said)
 
 
 #: What of a payload is said elsewhere.
@@ -125,11 +145,16 @@ def _reported(store: History, done: RunRow) -> Ending:
 
 
 def _together(endings: dict[str, Ending]) -> State[Any]:
-    """Could not be evaluated is worse than a failed gate: nobody knows how it would have ended."""
-    worst = max(endings.items(), key=lambda pair: (0, 4, 1, 3).index(pair[1].code) if pair[1].code != 2 else 9)
-    others = f" (and {len(endings) - 1} other suites)" if len(endings) > 1 else ""
-    message = shortened(f"{worst[0]}{others}: {worst[1].said}")
-    return Failed(message=message) if worst[1].code in (1, 2, 3) else Completed(message=message)
+    """The gravest first, whose exit code counts; every suite that did not pass is named.
+
+    Could not be evaluated is worse than a failed gate: nobody knows how it would have ended.
+    """
+    (first, worst), *others = sorted(endings.items(), key=lambda pair: RANK.index(pair[1].code), reverse=True)
+    told = [f"{name}: {ended.said}" for name, ended in others if ended.code]
+    if silent := len(others) - len(told):
+        told.append(f"{silent} other {'suite' if silent == 1 else 'suites'} did not fail")
+    message = shortened("; ".join([f"{first}: {worst.said}", *told]))
+    return Failed(message=message) if worst.code in (1, 2, 3) else Completed(message=message)
 
 
 def _markdown(retriever: str, version: str, deploy_id: str, endings: dict[str, Ending], payload: dict[str, Any]) -> str:

@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefect import State
+from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Failed
 
 from ragscore.errors import RagscoreError
+from ragscore.flows import events
 from ragscore.gate import GateResult, Verdict
+from ragscore.history import RunRow
 from ragscore.report.summary import RunSummary
 
 #: The most characters of the message of a state: it is read in one line of the UI.
 LONGEST = 500
+#: The verdict of a run that could not be evaluated.
+ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class Ending:
 def ending_of(summary: RunSummary, gate: GateResult) -> Ending:
     """How a run that went through the chain ended."""
     if summary.faults:
-        return Ending(3, "error", shortened(f"could not be evaluated (exit 3): {'; '.join(summary.faults)}"))
+        return Ending(3, ERROR, shortened(f"could not be evaluated (exit 3): {'; '.join(summary.faults)}"))
     if gate.verdict is None:
         return Ending(
             0, "none", shortened(f"evaluated; no verdict: {'; '.join(gate.notes) or 'the suite has no gate'}")
@@ -57,8 +62,22 @@ def ending_of(summary: RunSummary, gate: GateResult) -> Ending:
 
 
 def error_state(error: RagscoreError) -> State[Any]:
-    """The Failed state of a run that could not go on; whoever waits for the flow in this process gets the error."""
-    return Failed(data=error, message=shortened(f"could not be evaluated (exit {error.exit_code}): {error}"))
+    """The Failed state of a run that could not go on, told as an event too; whoever waits for the flow in this process
+    gets the error."""
+    message = shortened(f"could not be evaluated (exit {error.exit_code}): {error}")
+    tell_failed(message)
+    return Failed(data=error, message=message)
+
+
+def tell_failed(said: str, run: RunRow | None = None) -> None:
+    """Tell the server that this flow run could not evaluate (`run`), so that somebody can be notified."""
+    events.emit_failed(
+        said,
+        name=str(flow_run.name),
+        flow_run_id=str(flow_run.id),
+        count=flow_run.run_count or 1,
+        labels={} if run is None else events.labels_of(run, ERROR),
+    )
 
 
 def cancelled_state(run_id: str) -> State[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from contextvars import ContextVar
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 
 from ragscore.assembly import assemble
 from ragscore.errors import EngineError, RagscoreError
-from ragscore.flows import artifacts, ending, events
+from ragscore.flows import artifacts, contact, ending, events, opening
 from ragscore.flows.stages import carried_through
 from ragscore.flows.suites import chosen
 from ragscore.flows.telling import MOST_WORST
@@ -30,10 +30,6 @@ from ragscore.home import history_path
 from ragscore.report.summary import summary_of
 from ragscore.runs import Run, begin, new_run_id, parts_of
 
-#: A run that the caller has opened already (the command line, which draws its progress).
-opened: ContextVar[Run | None] = ContextVar("opened", default=None)
-#: Whether anybody will look at the artifacts and events; nobody can on a throwaway server.
-is_watched: ContextVar[bool] = ContextVar("is_watched", default=True)
 #: How often a request of a run that somebody waits for at a terminal is repeated: about 14 s.
 RETRIES_OF_REQUESTS = 3
 #: How often such a run connects again to send an event: at once, without waiting.
@@ -53,6 +49,7 @@ async def evaluate(
     version: str | None = None,
     retriever: str | None = None,
     deploy_id: str | None = None,
+    dask: str | None = None,
 ) -> str | State[Any]:
     """Evaluate one suite, hold it against its gate, and remember every verdict.
 
@@ -66,43 +63,47 @@ async def evaluate(
         version: The version that is evaluated, in the place of the suite's own.
         retriever: Chooses among several targets of a suite.
         deploy_id: The deploy that is evaluated; makes the run's id, so that a deploy is one run.
+        dask: The Dask cluster whose workers ask target and judge: the address of its scheduler, `local`, `local:N`.
 
     Returns:
         The run's id in the history; or the state that says how it ended.
     """
     try:
-        run = await load_dataset(suite, history, trigger or _trigger(), version, retriever, deploy_id)
-        return await carried_out(run)
+        async with contact.or_left():
+            run = await load_dataset(suite, history, trigger or _trigger(), version, retriever, deploy_id)
+            return await carried_out(run, dask=dask)
     except RagscoreError as error:
         return ending.error_state(error)
 
 
-async def carried_out(run: Run) -> str | State[Any]:
+async def carried_out(run: Run, *, dask: str | None = None) -> str | State[Any]:
     """Take an open run to its end, and say how it ended; what it holds is closed.
 
     Raises:
         RagscoreError: it cannot go on, and its row says so.
     """
     try:
-        await carried_through(run, watched=is_watched.get())
+        await carried_through(run, watched=opening.is_watched.get(), dask=dask)
     except BaseException as error:
         _write_down(run, error)
         raise
     finally:
-        if opened.get() is None:
+        if opening.opened.get() is None:
             await run.parts.judging.aclose()
-    if not is_watched.get():
+    if not opening.is_watched.get():
         return ending.cancelled_state(run.run_id) if run.stopping else run.run_id
     if run.stopping:
         run.history.finish_run(run.run_id, status="cancelled")
         return ending.cancelled_state(run.run_id)
     run.history.finish_run(run.run_id, status="complete")
+    if contact.is_lost():
+        return run.run_id  # nobody to report to; `or_left` says so
     return (await report(run)).state(run.run_id)
 
 
 def _write_down(run: Run, error: BaseException) -> None:
     # Cancelled in the UI, or the worker is stopping: what is stored stays, and a retry or `resume` does the rest.
-    if opened.get() is None:
+    if opening.opened.get() is None:
         is_stop = isinstance(error, asyncio.CancelledError) or not isinstance(error, Exception)
         said = "the flow run was stopped" if is_stop else ending.shortened(str(error))
         run.history.finish_run(run.run_id, status="cancelled" if is_stop else "failed", error=said)
@@ -121,6 +122,8 @@ async def report(run: Run) -> ending.Ending:
         worse = sorted({item for (item, _), moved in change.by_item.items() if moved < 0})
         means = {each.scorer: each.mean for each in summary.scorers}
         events.emit_run(row, ended.verdict, ended.said, means, worse)
+    if ended.verdict == ending.ERROR:
+        ending.tell_failed(ended.said, row)
     get_run_logger().info("%s: %s", row.run_id, ended.said)
     return ended
 
@@ -135,7 +138,7 @@ async def load_dataset(
     deploy_id: str | None = None,
 ) -> Run:
     """Read and check the suite and its dataset, and open the run; a retry of the flow finds the same run again."""
-    if (run := opened.get()) is not None:
+    if (run := opening.opened.get()) is not None:
         return run
     store = History(history_path(Path(history) if history else None))
     file = None
@@ -187,33 +190,51 @@ def _trigger() -> str:
     return "schedule" if is_scheduled else "flow"
 
 
-async def evaluate_run(run: Run, *, watched: bool = True) -> None:
+async def evaluate_run(run: Run, *, watched: bool = True, dask: str | None = None) -> None:
     """Take an opened run through the flow, in this event loop.
 
     Args:
         run: The run; who opened it ends it.
         watched: Whether the server is one that somebody looks at.
+        dask: See the flow `evaluate`.
 
     Raises:
         RagscoreError: it cannot go on, or the API stopped answering before the run was whole; what is stored stays.
     """
-    run_token, watched_token = opened.set(run), is_watched.set(watched)
+    run_token, watched_token = opening.opened.set(run), opening.is_watched.set(watched)
     given = str(run.parts.file.path or run.parts.suite.name), str(run.history.path), "cli"
     if watched:
-        # Else the end of the process would wait, for each event that is left, until a dead server has not come back.
+        # Else each event that is left would wait long for a dead server.
         EventsWorker.set_client_override(PrefectEventsClient, reconnection_attempts=RECONNECTIONS)
+    logging.raiseExceptions = False  # Prefect's log handlers write to the terminal, which belongs to the progress
     try:
-        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: RETRIES_OF_REQUESTS}):
-            state = await evaluate(*given, return_state=True)
+        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: RETRIES_OF_REQUESTS}) as settings:
+            async with contact.Contact(str(PREFECT_API_URL.value()), settings, run.observer.note):
+                state = await evaluate(*given, dask=dask, return_state=True)
+        if isinstance(raised := getattr(state.data, "result", state.data), BaseException):
+            raise raised  # Prefect wraps what the flow did not expect itself
+    except contact.Left as left:
+        contact.forget_events()
+        cause = left.__cause__
+        if cause is not None and not isinstance(cause, contact.FAULTS):
+            raise cause from None
+        if watched or cause is not None:
+            _not_told(run, "the Prefect API does not answer", cause)
+        return
     except (httpx.HTTPError, PrefectException) as error:
-        said = f"the Prefect API stopped answering: {str(error) or type(error).__name__}"
-        if run.history.run(run.run_id).status != "complete":
-            mend = f"`ragscore resume {run.run_id} --engine local` does the rest"
-            raise EngineError(said, where=str(PREFECT_API_URL.value()), mend=mend) from error
-        run.observer.note(f"{said}; the run is whole in the history, but the server was not told of it")
+        _not_told(run, f"the Prefect API stopped answering: {str(error) or type(error).__name__}", error)
         return
     finally:
-        opened.reset(run_token)
-        is_watched.reset(watched_token)
-    if isinstance(state.data, BaseException):
-        raise state.data
+        opening.opened.reset(run_token)
+        opening.is_watched.reset(watched_token)
+
+
+def _not_told(run: Run, said: str, error: BaseException | None) -> None:
+    """Say that the server does not know how the run ended; an error when the run has not ended either."""
+    ended = run.history.run(run.run_id).status
+    if ended == "running":
+        mend = f"`ragscore resume {run.run_id} --engine local` does the rest"
+        raise EngineError(said, where=str(PREFECT_API_URL.value()), mend=mend) from error
+    if ended == "complete":
+        told = f"`ragscore resume {run.run_id}` tells it once it answers"
+        run.observer.note(f"{said}: it was not told how the run ended, which is whole in the history; {told}")

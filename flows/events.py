@@ -14,6 +14,7 @@ from ragscore.history import RunRow
 DEPLOYED = "retriever.deployed"
 COMPLETED = "ragscore.run.completed"
 REGRESSION = "ragscore.regression.detected"
+FAILED = "ragscore.run.failed"
 DRIFTED = "ragscore.judge.drifted"
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "events.ragscore")
@@ -25,10 +26,17 @@ def event_id(event: str, about: str) -> uuid.UUID:
 
 
 def resource_of(run: RunRow, verdict: str) -> dict[str, str]:
-    """The resource of a run's events; its labels are what automations match on."""
+    """The resource of a run's events."""
     return {
         "prefect.resource.id": f"ragscore.run.{run.run_id}",
         "prefect.resource.name": f"{run.suite} {run.version or ''}".strip(),
+        **labels_of(run, verdict),
+    }
+
+
+def labels_of(run: RunRow, verdict: str) -> dict[str, str]:
+    """The labels of a run's events, which automations match on."""
+    return {
         "ragscore.suite": run.suite,
         "ragscore.retriever": run.retriever or "",
         "ragscore.version": run.version or "",
@@ -75,3 +83,27 @@ def emit_run(run: RunRow, verdict: str, said: str, means: Mapping[str, Any], wor
             payload=payload,
             id=event_id(name, f"{run.run_id}/{run.attempt}"),
         )
+
+
+def emit_failed(said: str, *, name: str, flow_run_id: str, count: int, labels: Mapping[str, str] | None = None) -> None:
+    """Tell that a flow run could not evaluate what it was to evaluate; the same reason once per try of the flow run.
+
+    Args:
+        said: Why, in one line.
+        name: Of the flow run.
+        flow_run_id: Its id.
+        count: How often it was tried.
+        labels: More of its resource, such as the suite.
+    """
+    from prefect.events import emit_event
+
+    emit_event(
+        FAILED,
+        resource={
+            "prefect.resource.id": f"ragscore.flow-run.{flow_run_id}",
+            "prefect.resource.name": name,
+            **(labels or {}),
+        },
+        payload={"said": said},
+        id=event_id(FAILED, f"{flow_run_id}/{count}/{said}"),
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ragscore.errors import UsageError
+from ragscore.errors import ConfigError, RagscoreError, UsageError
 from ragscore.suite_file import SuiteFile, read_suites
 from ragscore.suite_yaml import read_document
 
@@ -20,41 +22,82 @@ def suite_paths(places: Iterable[Path | str]) -> list[Path]:
         UsageError: a place is not there.
         SuiteError: a file is not YAML.
     """
-    found: list[Path] = []
+    return [path for path, is_named in _files(places) if is_named or _is_suite(read_document(path)[0])]
+
+
+def _files(places: Iterable[Path | str]) -> list[tuple[Path, bool]]:
+    """The YAML files of the places, each once, and whether it was named itself."""
+    found: dict[Path, bool] = {}
     for place in map(Path, places):
         if place.is_dir():
             files = sorted(each for each in place.iterdir() if each.suffix in (".yaml", ".yml") and each.is_file())
-            found += [each for each in files if _is_suite(each)]
+            for each in files:
+                found.setdefault(each, False)
         elif place.exists():
-            found.append(place)
+            found[place] = True
         else:
             raise UsageError("no such file or folder", where=str(place), mend="name suite files, or a folder of them")
-    return list(dict.fromkeys(found))
+    return list(found.items())
 
 
-def _is_suite(path: Path) -> bool:
-    document, _ = read_document(path)
+def _is_suite(document: Mapping[str, Any]) -> bool:
     return "dataset" in document and ("target" in document or "targets" in document)
 
 
-def suites_of(retriever: str, places: Iterable[Path | str]) -> list[Path]:
-    """Those of the suites whose target is `retriever`.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The suites of a retriever, and those that nobody can tell of whether they are, because they are wrong.
+
+    Attributes:
+        paths: The suite files, in the order of their names.
+        broken: What is wrong, by file.
+    """
+
+    paths: Sequence[Path]
+    broken: Mapping[Path, RagscoreError]
+
+
+def suites_of(retriever: str, places: Iterable[Path | str]) -> Found:
+    """Those of the suites whose target is `retriever`. A wrong one does not take the others down.
 
     Raises:
-        UsageError: there is none.
-        SuiteError: a suite is wrong; it may be the one that is looked for.
+        UsageError: there is none, nor a wrong one that may be it; or a place is not there.
     """
     places = list(places)
-    paths = suite_paths(places)
-    found = [path for path in paths if any(each.suite.target.retriever == retriever for each in read_suites(path))]
-    if not found:
-        known = sorted({each.suite.target.retriever for path in paths for each in read_suites(path)})
+    found: list[Path] = []
+    broken: dict[Path, RagscoreError] = {}
+    known: set[str] = set()
+    for path, is_named in _files(places):
+        document: Mapping[str, Any] = {}
+        try:
+            document = read_document(path)[0]
+            if not is_named and not _is_suite(document):
+                continue
+            retrievers = {each.suite.target.retriever for each in read_suites(path)}
+        except ConfigError as error:
+            if retriever in (_named(document) or {retriever}):
+                broken[path] = error
+            continue
+        known |= retrievers
+        if retriever in retrievers:
+            found.append(path)
+    if not found and not broken:
         raise UsageError(
             f"no suite is about the retriever {retriever!r}",
             where=", ".join(map(str, places)),
-            mend=f"retrievers here: {', '.join(known) or 'none'}; a suite names its own as target.retriever",
+            mend=f"retrievers here: {', '.join(sorted(known)) or 'none'}; a suite names its own as target.retriever",
         )
-    return found
+    return Found(found, broken)
+
+
+def _named(document: Mapping[str, Any]) -> set[str]:
+    """The retrievers that a suite names plainly; empty when it may be any."""
+    targets = document.get("targets", [document.get("target")])
+    if not isinstance(targets, list):
+        return set()
+    names = {each.get("retriever") if isinstance(each, dict) else None for each in targets}
+    is_plain = all(isinstance(name, str) and "$" not in name for name in names)
+    return {str(name) for name in names} if is_plain else set()
 
 
 def chosen(path: Path, *, retriever: str | None = None, version: str | None = None) -> SuiteFile:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +17,9 @@ import httpx
 import pytest
 import yaml
 
-from ragscore.history import select
+from tests.e2e.prefect_site import Site, free_port, wait_for
+from tests.judges.judged_suites import port_items
+from tests.llm_server.running import running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 
@@ -37,185 +35,16 @@ def ask(question):
         log.write(question + "\\n")
     orders = json.loads((HERE / "orders.json").read_text(encoding="utf-8"))
     time.sleep(orders.get("seconds", 0))
-    if len((HERE / "calls.log").read_text(encoding="utf-8").splitlines()) <= orders.get("first_calls_fail", 0):
-        raise ConnectionResetError("starting up")
+    if "silent_s" in orders:
+        first = HERE / "first_call"
+        if not first.exists():
+            first.touch()
+        if time.time() < first.stat().st_mtime + orders["silent_s"]:
+            raise ConnectionResetError("starting up")
+        with open(HERE / "answered.log", "a", encoding="utf-8") as log:
+            log.write(question + "\\n")
     return (retrieve_v2 if orders["deployed"] == "v2" else retrieve_v1)(question)
 """
-
-
-@dataclass
-class Site:
-    """A folder with suites, a Prefect server of its own, and a worker that can be killed."""
-
-    folder: Path
-    port: int
-    server: subprocess.Popen[bytes] | None = None
-    worker: subprocess.Popen[bytes] | None = None
-    _logs: list[Any] = field(default_factory=list)
-
-    @property
-    def api(self) -> str:
-        return f"http://127.0.0.1:{self.port}/api"
-
-    @property
-    def history(self) -> Path:
-        return self.folder / ".ragscore" / "history.duckdb"
-
-    def environment(self) -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PREFECT_", "RAGSCORE_"))}
-        return {
-            **kept,
-            "PREFECT_HOME": str(self.folder / "prefect"),
-            "PREFECT_API_URL": self.api,
-            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "PREFECT_WORKER_QUERY_SECONDS": "1",
-            "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "5",
-            "DO_NOT_TRACK": "1",
-            "NO_COLOR": "1",
-            "PYTHONUTF8": "1",
-        }
-
-    def start_server(self) -> None:
-        self.server = self._begin("server", "server", "start", "--host", "127.0.0.1", "--port", str(self.port))
-        wait_for(self.answers, "the server answers", 120)
-
-    def answers(self) -> bool:
-        with contextlib.suppress(httpx.HTTPError):
-            return httpx.get(f"{self.api}/health", timeout=5).is_success
-        return False
-
-    def start_worker(self) -> None:
-        self.worker = self._begin("worker", "worker", "start", "--pool", "ragscore", "--type", "process")
-
-    def stop(self, process: subprocess.Popen[bytes] | None, how: int = signal.SIGKILL) -> None:
-        """End a process; with kill -9 all of its children too."""
-        if process is None or process.poll() is not None:
-            return
-        if how == signal.SIGKILL:
-            for pid in descendants(process.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, how)
-        process.send_signal(how)
-        process.wait(timeout=60)
-
-    def ragscore(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "ragscore", *arguments],
-            cwd=self.folder,
-            env={**self.environment(), **more},
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-
-    def order(self, **orders: Any) -> None:
-        new = self.folder / "suites" / "orders.new"
-        new.write_text(json.dumps({"deployed": "v1", **orders}), encoding="utf-8")
-        new.replace(new.with_name("orders.json"))
-
-    def calls(self) -> list[str]:
-        log = self.folder / "suites" / "calls.log"
-        return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-
-    def write_suite(self, **changes: Any) -> None:
-        suite = {
-            "name": "python-reference",
-            "dataset": "questions.jsonl",
-            "target": {"retriever": "docs-search", "version": "dev", "python": "app:ask", "concurrency": 2},
-            "judge": "offline",
-            "scorers": ["context_recall", "context_precision"],
-            "gate": {"context_recall": {"min": 0.5, "max_drop": 0.05}},
-            "batch_size": 5,
-            "retry_delay_s": 1,
-            **changes,
-        }
-        (self.folder / "suites" / "docs.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
-
-    def sql(self, query: str) -> list[tuple[Any, ...]]:
-        return select(self.history, query).rows if self.history.exists() else []
-
-    def post(self, path: str, body: Any) -> Any:
-        answer = httpx.post(f"{self.api}{path}", json=body, timeout=30)
-        for _ in range(5):
-            if answer.status_code != 503:
-                break
-            time.sleep(1)  # its SQLite was locked
-            answer = httpx.post(f"{self.api}{path}", json=body, timeout=30)
-        answer.raise_for_status()
-        return answer.json() if answer.content else None
-
-    def get(self, path: str) -> Any:
-        return httpx.get(f"{self.api}{path}", timeout=30).raise_for_status().json()
-
-    def flow_runs(self, flow: str) -> list[dict[str, Any]]:
-        """The flow runs of a flow that are not waiting for their schedule, oldest first."""
-        found = self.post("/flow_runs/filter", {"flows": {"name": {"any_": [flow]}}, "limit": 200})
-        begun = [run for run in found if run["state_name"] not in ("Scheduled", "Late") or not run["auto_scheduled"]]
-        return sorted(begun, key=lambda run: str(run["created"]))
-
-    def ended(self, flow_run_id: str, *, within: float = 120) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-
-        def has_ended() -> bool:
-            found.update(self.get(f"/flow_runs/{flow_run_id}"))
-            return found["state_type"] in ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
-
-        wait_for(has_ended, f"flow run {flow_run_id} ends", within)
-        return found
-
-    def events(self, name: str) -> list[dict[str, Any]]:
-        body = {"filter": {"event": {"name": [name]}, "occurred": {"since": "2000-01-01T00:00:00Z"}}, "limit": 50}
-        return list(self.post("/events/filter", body)["events"])
-
-    def deployment(self, name: str) -> dict[str, Any]:
-        return dict(self.get(f"/deployments/name/{name}"))
-
-    def run_deployment(self, name: str, **parameters: Any) -> str:
-        deployment_id = self.deployment(name)["id"]
-        return str(self.post(f"/deployments/{deployment_id}/create_flow_run", {"parameters": parameters})["id"])
-
-    def _begin(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        log = (self.folder / f"{name}.log").open("ab")
-        self._logs.append(log)
-        return subprocess.Popen(
-            [sys.executable, "-m", "prefect", *arguments],
-            cwd=self.folder,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-    def close(self) -> None:
-        self.stop(self.worker)
-        self.stop(self.server)
-        for log in self._logs:
-            log.close()
-
-
-def descendants(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in map(int, task.read_text().split()):
-                found += [child, *descendants(child)]
-    return found
-
-
-def wait_for(holds: Callable[[], Any], what: str, within: float = 60) -> None:
-    """A deadline for the machine, not a measure of time: ends as soon as it holds."""
-    deadline = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < deadline, f"it never came about that {what}"
-        time.sleep(0.25)
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
@@ -453,15 +282,24 @@ def test_cancelling_in_the_ui_leaves_a_run_that_resume_completes(site: Site) -> 
     assert site.sql(counts) == [(92, 92)]
 
 
-def test_a_target_that_fails_at_first_is_tried_again_and_nothing_is_scored_twice(site: Site) -> None:
+def test_a_target_that_answers_nothing_at_first_is_tried_again_and_nothing_is_scored_twice(site: Site) -> None:
     before = len(site.calls())
-    site.order(first_calls_fail=before + 15)
+    site.order(silent_s=6)  # from its first call on; the tasks are tried again after 1, 2, 4 and 8 s, more or less
     flow_run_id = site.run_deployment("evaluate/python-reference", version="starting")
     assert site.ended(flow_run_id)["state_type"] == "COMPLETED"
     site.order()
     ((run_id,),) = site.sql(f"select run_id from runs where flow_run_id = '{flow_run_id}'")
-    assert site.sql(f"select count(*), max(attempt), count(*) filter (status = 'target_error') from scores"
-                    f" where run_id = '{run_id}'") == [(92, 1, 0)]  # fmt: skip
+    assert site.sql(f"select count(*), count(distinct (item_id, scorer)), max(attempt),"
+                    f" count(*) filter (status = 'target_error') from scores where run_id = '{run_id}'") == [
+        (92, 92, 1, 0)
+    ]  # fmt: skip
+    answered = (site.folder / "suites" / "answered.log").read_text(encoding="utf-8").splitlines()
+    assert len(answered) == len(set(answered)) == 46
+    assert len(site.calls()) - before > 46
+    tasks = site.post("/task_runs/filter", {"flow_runs": {"id": {"any_": [flow_run_id]}}, "limit": 200})
+    tried = {each["name"]: each["run_count"] for each in tasks}
+    assert tried["invoke target items 1-5"] > 1
+    assert {count for name, count in tried.items() if not name.startswith("invoke")} == {1}
 
 
 def test_rescore_digest_and_canary_on_the_worker(site: Site) -> None:
@@ -494,33 +332,159 @@ def test_rescore_digest_and_canary_on_the_worker(site: Site) -> None:
     } <= keys
 
 
-def test_a_server_that_dies_in_a_run_is_said_plainly_and_resume_repeats_nothing(site: Site) -> None:
-    site.order(seconds=0.2)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ragscore", "run", "suites/docs.yaml", "--history", "alone.duckdb"],
-        cwd=site.folder,
-        env=site.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def test_a_broken_suite_takes_no_other_down_and_fails_the_deploy_by_name(site: Site) -> None:
+    torn = site.folder / "suites" / "torn.yaml"
+    torn.write_text("name: torn\ndataset: questions.jsonl\ntarget: {retriever: docs-search, pithon: app:ask}\n")
+    try:
+        done = site.ragscore("notify", "docs-search", "v1", "--deploy-id", "beside-torn", "--wait")
+    finally:
+        torn.unlink()
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.stdout.startswith("torn.yaml: could not be evaluated (exit 3): ")
+    assert "pithon" in done.stdout
+    assert "1 other suite did not fail" in done.stdout
+    assert site.flow_runs("on-retriever-deploy")[-1]["state_type"] == "FAILED"
+    assert site.sql("select suite, status, gate_verdict from runs order by started_at desc limit 1") == [
+        ("python-reference", "complete", "pass")
+    ]
+
+
+@pytest.fixture(scope="module")
+def heard(site: Site) -> Iterator[list[dict[str, str]]]:
+    """What a webhook was told, once `ragscore deploy --notify` has named its block."""
+    told: list[dict[str, str]] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+    hook = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=hook.serve_forever, daemon=True).start()
+    block = (
+        "from prefect.blocks.notifications import CustomWebhookNotificationBlock as Block\n"
+        f"Block(name='ops', url='http://127.0.0.1:{hook.server_port}/',"
+        " json_data={'subject': '{{subject}}', 'text': '{{body}}'}).save('ops')\n"
     )
-    alone = site.folder / "alone.duckdb"
+    subprocess.run([sys.executable, "-c", block], env=site.environment(), check=True, timeout=120)
+    done = site.ragscore("deploy", "--notify", "custom-webhook/ops")
+    assert done.returncode == 0, done.stderr
+    yield told
+    hook.shutdown()
+    hook.server_close()
 
-    def stored() -> int:
-        assert process.poll() is None, process.communicate()
-        return int(select(alone, "select count(*) from items").rows[0][0]) if alone.exists() else 0
 
-    wait_for(lambda: stored() >= 10, "ten items are stored")
-    site.stop(site.server)
+def was_told(heard: list[dict[str, str]], subject: str) -> dict[str, str]:
+    """The one notification with this subject."""
+    wait_for(lambda: any(each["subject"] == subject for each in heard), f"{subject!r} arrives")
+    (found,) = [each for each in heard if each["subject"] == subject]
+    return found
+
+
+def automations(site: Site) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in site.post("/automations/filter", {"limit": 50})}
+
+
+def test_a_notification_block_that_is_not_there_is_one_line(site: Site) -> None:
+    done = site.ragscore("deploy", "--notify", "slack-webhook/nobody")
+    assert done.returncode == 2
+    assert "there is no notification block slack-webhook/nobody" in done.stderr
+
+
+def test_the_server_holds_who_is_told_of_what_and_a_deploy_without_notify_keeps_it(
+    site: Site, heard: list[dict[str, str]]
+) -> None:
+    assert site.ragscore("deploy", "--timezone", "Europe/Berlin", "--cron", "30 1 * * *").returncode == 0
+    found = automations(site)
+    telling = {
+        "ragscore: no complete run of python-reference for 26 h",
+        "ragscore: tell about a regression",
+        "ragscore: tell about a run that could not be evaluated",
+        "ragscore: tell about a judge that has drifted",
+        "ragscore: tell about a flow run that crashed",
+    }
+    assert telling <= set(found)
+    (block,) = site.post("/block_documents/filter", {"block_documents": {"name": {"any_": ["ops"]}}})
+    for name in telling:
+        (action,) = found[name]["actions"]
+        assert (action["type"], action["block_document_id"]) == ("send-notification", block["id"])
+        assert found[name]["enabled"]
+
+
+def test_a_gate_that_fails_is_told_to_the_block_that_the_user_named(site: Site, heard: list[dict[str, str]]) -> None:
+    site.order(deployed="v2")
+    done = site.ragscore("notify", "docs-search", "v2", "--deploy-id", "told-of", "--wait")
     site.order()
-    out, err = process.communicate(timeout=240)
-    assert "Traceback" not in out + err
-    assert "Prefect API" in err
-    assert process.returncode in (0, 3)
-    asked = len(site.calls())
-    answered = int(select(alone, "select count(*) from items").rows[0][0])
-    resumed = site.ragscore("resume", "--engine", "local", "--history", "alone.duckdb")
-    assert resumed.returncode == 0, resumed.stderr + resumed.stdout
-    assert len(site.calls()) - asked == 46 - answered
-    counts = "select count(*), count(distinct (item_id, scorer)) from latest_scores"
-    assert select(alone, counts).rows == [(92, 92)]
+    assert done.returncode == 1, done.stderr
+    ((run_id,),) = site.sql("select run_id from runs where version = 'v2' order by started_at desc limit 1")
+    told = was_told(heard, "python-reference v2: retrieval got worse")
+    assert told["text"].startswith("gate failed (exit 1): context_recall")
+    assert told["text"].endswith(f"ragscore show {run_id}")
+
+
+def test_what_could_not_be_evaluated_what_crashed_and_silence_are_told(site: Site, heard: list[dict[str, str]]) -> None:
+    wrong = site.run_deployment("evaluate/python-reference", version="v1", retriever="nobody")
+    failed = site.ended(wrong)
+    assert failed["state_type"] == "FAILED"
+    told = was_told(heard, f"{failed['name']}: could not be evaluated")
+    assert "0 of its targets fit nobody v1" in told["text"]
+    # As the automation does it for a flow run whose heartbeats stopped; this one waits for tomorrow.
+    later = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    scheduled = {"type": "SCHEDULED", "state_details": {"scheduled_time": later}}
+    deployment = site.deployment("evaluate/python-reference")["id"]
+    waiting = site.post(f"/deployments/{deployment}/create_flow_run", {"name": "silent-owl", "state": scheduled})
+    crashed = {"type": "CRASHED", "name": "Crashed", "message": "no heartbeat any more"}
+    site.post(f"/flow_runs/{waiting['id']}/set_state", {"state": crashed, "force": True})
+    assert was_told(heard, "silent-owl crashed")["text"].startswith("no heartbeat any more")
+    # 26 h are 10 s here, the least that Prefect knows.
+    silence = automations(site)["ragscore: no complete run of python-reference for 26 h"]
+    held = {key: value for key, value in silence.items() if key not in ("id", "created", "updated")}
+    soon = {**held, "trigger": {**held["trigger"], "within": 10}}
+    httpx.put(f"{site.api}/automations/{silence['id']}", json=soon, timeout=30).raise_for_status()
+    said = "For 26 h no run of python-reference was complete."
+    wait_for(lambda: {"subject": "No complete run of python-reference", "text": said} in heard, "silence is told")
+    assert site.ragscore("deploy").returncode == 0
+    assert automations(site)[silence["name"]]["trigger"]["within"] == 26 * 3600
+
+
+def test_a_judge_that_changes_its_mind_fails_the_canary_and_is_told(site: Site, heard: list[dict[str, str]]) -> None:
+    suites = site.folder / "suites"
+    with running() as llm:
+        suite = {
+            "name": "ports",
+            "dataset": "ports.jsonl",
+            "target": "none",
+            "contexts": {"item": True},
+            "judge": {"model": "openai/lexical", "base_url": llm.url},
+            "scorers": ["context_recall", "context_precision"],
+        }
+        (suites / "ports.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+        rows = "".join(json.dumps(row) + "\n" for row in port_items(6))
+        (suites / "ports.jsonl").write_text(rows, encoding="utf-8")
+        try:
+            first = site.ragscore("run", "suites/ports.yaml", "--engine", "local")
+            assert first.returncode == 0, first.stdout + first.stderr
+            steady = site.ended(site.run_deployment("canary/weekly", items=6))
+            assert steady["state_type"] == "COMPLETED", steady["state"]
+            assert "ports: 42 of 42 decisions" in steady["state"]["message"]
+            assert not site.events("ragscore.judge.drifted")
+            llm.control(always=["yes_to_all"])
+            drifted = site.ended(site.run_deployment("canary/weekly", items=6))
+        finally:
+            (suites / "ports.yaml").unlink()
+    assert drifted["state_type"] == "FAILED"
+    message = drifted["state"]["message"]
+    assert message.startswith("the judge has drifted (exit 1): ports: ")
+    assert "of 42 decisions of openai/lexical are as in run" in message
+    assert "python-reference" not in message  # its judge decides as before
+    wait_for(lambda: site.events("ragscore.judge.drifted"), "the event is there")
+    (event,) = site.events("ragscore.judge.drifted")
+    assert event["resource"]["ragscore.suite"] == "ports"
+    assert 0 < event["payload"]["same"] < 0.95 * event["payload"]["decisions"] == 0.95 * 42
+    told = was_told(heard, "openai/lexical: the judge decides otherwise than before")
+    assert f"{event['payload']['same']} of 42 decisions" in told["text"]
+    page = site.post("/artifacts/latest/filter", {"artifacts": {"key": {"any_": ["ragscore-canary"]}}, "limit": 1})
+    assert "| ports | drifted |" in page[0]["data"]

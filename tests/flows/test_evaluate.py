@@ -138,6 +138,101 @@ def test_a_gate_that_fails_ends_the_flow_run_failed_with_the_reason_and_its_arti
     gc.collect()
 
 
+def test_a_report_is_linked_where_there_is_one(
+    evaluate: Evaluate, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
+
+    def linked(run_id: str) -> dict[str, str]:
+        ((flow_run_id,),) = workspace.sql(f"select flow_run_id from runs where run_id = '{run_id}'")
+        of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[flow_run_id]))
+        found = api(lambda client: client.read_artifacts(artifact_filter=of_run))
+        return {each.type: each.data for each in found if each.key == "ragscore-drinks-report"}
+
+    assert linked(evaluate()) == {}
+    monkeypatch.setenv("RAGSCORE_REPORT_URL", "https://reports.example.com/{run_id}.html")
+    served = evaluate()
+    (link,) = linked(served).values()
+    assert f"[Report of {served}](https://reports.example.com/{served}.html)" in link
+    gc.collect()
+
+
+def test_a_report_beside_the_history_is_linked_as_a_file(workspace: Workspace) -> None:
+    from ragscore.flows.artifacts import report_link
+    from ragscore.history import History
+
+    workspace.ragscore("run", "suite.yaml", "--engine", "local")
+    history = History(workspace.history)
+    run = history.run("last")
+    assert report_link(history, run) is None
+    page = workspace.history.parent / "reports" / f"{run.run_id}.html"
+    page.parent.mkdir()
+    done = workspace.ragscore("report", "--output", str(page))
+    assert done.returncode == 0, done.stderr
+    assert report_link(history, run) == page.as_uri()
+
+
+def test_an_error_that_nobody_expected_in_the_flow_reaches_who_waits_for_it(
+    prefect_server: None, workspace: Workspace
+) -> None:
+    from ragscore.assembly import assemble
+    from ragscore.flows.evaluate import evaluate_run
+    from ragscore.history import History
+    from ragscore.runs import Silent, begin
+    from ragscore.suite_file import read_suite
+
+    class Torn(Silent):
+        def stored(self, batch: Any) -> None:
+            raise RuntimeError("the terminal is gone")
+
+    parts = assemble(read_suite(workspace.suite), run_id="torn")
+
+    async def carried_out() -> None:
+        await evaluate_run(begin(parts, History(workspace.history), run_id="torn", observer=Torn()))
+
+    with pytest.raises(ExceptionGroup) as raised:
+        asyncio.run(carried_out())
+    assert "the terminal is gone" in str(raised.value.exceptions)
+    gc.collect()
+
+
+def test_a_gate_is_evaluated_once_and_its_result_handed_on(
+    prefect_server: None, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from prefect.settings import PREFECT_API_URL
+
+    from ragscore.assembly import assemble
+    from ragscore.cli.execution import execute
+    from ragscore.flows.engine import Engine
+    from ragscore.gate import evaluation
+    from ragscore.history import History
+    from ragscore.runs import begin
+    from ragscore.suite_file import read_suite
+
+    evaluated: list[str] = []
+    real = evaluation._evaluated
+
+    def counted(history: Any, run: Any, suite: Any) -> Any:
+        evaluated.append(run.run_id)
+        return real(history, run, suite)
+
+    monkeypatch.setattr(evaluation, "_evaluated", counted)
+    workspace.write_suite(gate={"context_precision": {"min": 0.9}})
+    for engine in (Engine("prefect", f"Prefect ({PREFECT_API_URL.value()})"), Engine("local", "local")):
+        workspace.order(all_="nothing")
+        parts = assemble(read_suite(workspace.suite), run_id=f"by-{engine.name}")
+        history = History(workspace.history)
+
+        def opened(observer: Any, parts: Any = parts, history: Any = history, engine: Any = engine) -> Any:
+            return begin(parts, history, run_id=f"by-{engine.name}", engine=engine.name, observer=observer)
+
+        row = execute(parts, opened, engine)
+        assert (row.status, row.gate_verdict) == ("complete", "fail")
+        assert row.gate["checks"]
+    assert evaluated == ["by-prefect", "by-local"]
+    gc.collect()
+
+
 def test_too_little_coverage_ends_the_flow_run_failed_as_not_evaluated(
     prefect_server: None, workspace: Workspace
 ) -> None:

@@ -98,11 +98,31 @@ def test_suites_are_found_in_a_folder_among_other_files(workspace: Workspace) ->
     (workspace.folder / "compose.yaml").write_text("services: {}\n", encoding="utf-8")
     (workspace.folder / "base.yml").write_text("judge: offline\n", encoding="utf-8")
     assert suite_paths([workspace.folder, workspace.suite]) == [workspace.suite]
-    assert suites_of("drinks-search", [workspace.folder]) == [workspace.suite]
+    found = suites_of("drinks-search", [workspace.folder])
+    assert (found.paths, found.broken) == ([workspace.suite], {})
     with pytest.raises(UsageError, match=r"no suite is about the retriever 'chat'.*drinks-search"):
         suites_of("chat", [workspace.folder])
     with pytest.raises(UsageError, match="no such file or folder"):
         suite_paths([workspace.folder / "suits"])
+
+
+def test_a_broken_suite_is_named_beside_those_that_are_found_unless_it_is_about_another_retriever(
+    workspace: Workspace,
+) -> None:
+    other = workspace.suite.read_text(encoding="utf-8").replace("drinks-search", "chat").replace("scorers", "scorer")
+    (workspace.folder / "chat.yaml").write_text(other, encoding="utf-8")
+    assert suites_of("drinks-search", [workspace.folder]).broken == {}
+    for name, text in {
+        "ours.yaml": other.replace("chat", "drinks-search"),
+        "any.yaml": other.replace("chat", "${WHICH}"),
+        "torn.yaml": "dataset: [\n",
+    }.items():
+        (workspace.folder / name).write_text(text, encoding="utf-8")
+    found = suites_of("drinks-search", [workspace.folder])
+    assert found.paths == [workspace.suite]
+    assert [path.name for path in found.broken] == ["any.yaml", "ours.yaml", "torn.yaml"]
+    assert "scorer" in str(found.broken[workspace.folder / "ours.yaml"])
+    assert not suites_of("chat", [workspace.folder]).paths  # and nobody says that there is none
 
 
 def test_a_deployed_version_takes_the_place_of_the_suites_own(workspace: Workspace) -> None:

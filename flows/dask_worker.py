@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import copy
+import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -125,6 +126,7 @@ def carried_out(errand: Errand) -> Done:
     Raises:
         RagscoreError: the batch as a whole cannot go on.
     """
+    _process.stop_profiler()
     return asyncio.run_coroutine_threadsafe(_carried_out(errand), _process.loop()).result()
 
 
@@ -167,6 +169,7 @@ class _Process:
 
     _loop: asyncio.AbstractEventLoop | None = None
     _runs: dict[str, _Opened] = field(default_factory=dict)
+    _is_profiled: bool = True
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -178,6 +181,26 @@ class _Process:
                 threading.Thread(target=self._loop.run_forever, name="ragscore", daemon=True).start()
                 atexit.register(self._end)
             return self._loop
+
+    def stop_profiler(self) -> None:
+        """Stop Dask's statistical profiler in this worker.
+
+        It asks for the frames of all threads all the time, and with threads that come and go, as those of blocking
+        targets do, that deadlocks the interpreter (CPython gh-106883, Python 3.11.7 and 3.12.0 among others).
+        """
+        with self._guard:
+            was, self._is_profiled = self._is_profiled, False
+        if not was or "distributed" not in sys.modules:
+            return
+        from distributed import get_worker
+
+        try:
+            worker = get_worker()
+        except ValueError:  # this process is no worker
+            return
+        for name in ("profile", "profile-cycle"):
+            if (callback := worker.periodic_callbacks.get(name)) is not None:
+                worker.loop.add_callback(callback.stop)
 
     async def run_of(self, assignment: Assignment) -> _Opened:
         """The run, opened here at its first errand; a new attempt takes the place of an earlier one."""

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(sys.platform == "win32", reaso
 
 pytest.importorskip("prefect_dask")
 
-ITEMS = 60
+ITEMS = 40
 ROWS = "select count(*) from {} where run_id = '{}'"
 #: Writes down which process was asked, and finds nothing: the contexts are the items' own.
 TARGET = """
@@ -56,7 +56,7 @@ def server() -> Iterator[RunningServer]:
 
 
 def judged(folder: Path, server: RunningServer, **judge: object) -> JudgedSuite:
-    """A suite of 60 items that a model judges, with a home of its own: nothing is remembered from elsewhere."""
+    """A suite of 40 items that a model judges, with a home of its own: nothing is remembered from elsewhere."""
     folder.mkdir()
     made = JudgedSuite(make_workspace(folder), server, {"concurrency": 8, **judge})
     (folder / "pids.py").write_text(TARGET, encoding="utf-8")
@@ -134,7 +134,7 @@ def test_a_worker_that_is_killed_loses_nothing(site: Site, server: RunningServer
 
 
 def test_requests_per_minute_hold_for_all_workers_together(site: Site, server: RunningServer, tmp_path: Path) -> None:
-    rpm = 300
+    rpm = 600
     suite = judged(tmp_path / "suite", server, rpm=rpm)
     done = suite.workspace.ragscore("run", "suite.yaml", "--dask", "local:2", PREFECT_API_URL=site.api)
     assert done.returncode == 0, done.stderr
@@ -147,10 +147,10 @@ def test_requests_per_minute_hold_for_all_workers_together(site: Site, server: R
         for (at,) in suite.workspace.sql("select epoch(started_at) from judge_calls where item_id <> '' order by 1")
     ]
     assert len(started) >= 2 * ITEMS
-    seconds = 10.0
+    seconds = 3.0
     most = max(sum(first <= at < first + seconds for at in started) for first in started)
-    # The bucket, what comes back meanwhile, and what each of the two had taken before (5 at a time).
-    assert most <= limit["limit"] + seconds * limit["slot_decay_per_second"] + 2 * 5
+    # The bucket, what comes back meanwhile, and what each of the two had taken before (10 at a time).
+    assert most <= limit["limit"] + seconds * limit["slot_decay_per_second"] + 2 * 10 < len(started)
 
 
 def test_a_cluster_that_is_not_there_or_is_none_is_said_in_one_line(site: Site, tmp_path: Path) -> None:

@@ -1,17 +1,19 @@
-"""A Python callable that yields rows: called once, its rows spooled as JSONL."""
+"""A Python callable that yields rows, the user's or an installed package's: called once, its rows spooled as JSONL."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ragscore import plugins
 from ragscore.datasets.faults import DatasetErrors
 from ragscore.datasets.jsonl import JsonLines
 from ragscore.datasets.spool import Spool
 from ragscore.datasets.tables import plain
-from ragscore.errors import DatasetError
+from ragscore.errors import ConfigError, DatasetError
+from ragscore.suite import PluginPart
 from ragscore.targets.python import load_callable
 
 
@@ -22,7 +24,31 @@ def called_source(reference: str, *, base_dir: Path, where: str) -> JsonLines:
         ConfigError: there is no such callable.
         DatasetError: it raises, or gives something that is no row.
     """
-    function = load_callable(reference, base_dir=base_dir, where=where)
+    return _spooled(
+        load_callable(reference, base_dir=base_dir, where=where), reference, where=where, mend="mend the function"
+    )
+
+
+def read_source(plugin: PluginPart, path: str | Path | None, *, where: str) -> JsonLines:
+    """The rows that a package's dataset reader yields or returns: a callable, called with its options by name.
+
+    Args:
+        plugin: The reader, and its options.
+        path: The suite's `dataset.path`, given to the reader as `path`; None where the suite names none.
+        where: The place in the suite, for messages.
+
+    Raises:
+        ConfigError: no package offers it, importing it fails, or it is no callable.
+        DatasetError: it raises, or gives something that is no row.
+    """
+    reader = plugins.load("datasets", plugin.name, where=where)
+    if not callable(reader):
+        raise ConfigError(f"the dataset reader {plugin.name!r} cannot be called", where=where, mend="see its package")
+    options = plugin.options if path is None else {**plugin.options, "path": path}
+    return _spooled(lambda: reader(**options), f"plugin {plugin.name}", where=where, mend="see its options")
+
+
+def _spooled(function: Callable[[], Any], reference: str, *, where: str, mend: str) -> JsonLines:
     spool = Spool()
     spooled = spool.file("rows.jsonl")
     faults: list[str] = []
@@ -41,7 +67,7 @@ def called_source(reference: str, *, base_dir: Path, where: str) -> JsonLines:
             raise
         except Exception as error:  # the boundary to the user's code
             what = f"{reference} fails: {type(error).__name__}: {error}"
-            raise DatasetError(what, where=where, mend="mend the function") from error
+            raise DatasetError(what, where=where, mend=mend) from error
     if faults:
         raise DatasetErrors(faults, unit="row")
     return JsonLines([spooled], reference, shown=[reference], unit="row", spool=spool)

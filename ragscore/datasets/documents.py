@@ -24,6 +24,7 @@ KEPT_IN = (
     ("data", "examples"),
     ("testCases",),
     ("test_cases",),
+    ("test_results",),
     ("goldens",),
     ("examples",),
     ("results",),

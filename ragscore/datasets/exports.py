@@ -1,11 +1,15 @@
 """Exports of other tools whose rows are nested: LangSmith, Phoenix and promptfoo, brought into columns.
 
-Flat exports (ragas, DeepEval) need no more than the names in `columns`. The shapes are those that the tools document:
+Flat exports (ragas, DeepEval) need no more than the names in `columns`, but for one. The shapes are those that the
+tools write (`tests/foreign/files` has examples) or document:
 
 - LangSmith examples: `{"id", "inputs": {…}, "outputs": {…}, "metadata": {…}}`; rows of an experiment have
-  `reference_outputs` too, and then `outputs` is what the system said.
+  `reference_outputs` too, and then `outputs` is what the system said. `to_pandas()` of an experiment gives columns
+  `inputs.*`, `outputs.*`, `reference.*`, `feedback.*`, `example_id`.
+- DeepEval's goldens as JSONL: lists are joined by `|`, as in its CSV.
 - Phoenix datasets: `{"id", "input": {…}, "output": {…}, "metadata": {…}}` over REST, `example_id`, `input_*`,
-  `output_*`, `metadata_*` as CSV. The output of an example is the expected one.
+  `output_*`, `metadata_*` as CSV, `example_id, input, output, metadata` as the frame of its client. The output of an
+  example is the expected one.
 - promptfoo: results `{"vars": {…}, "response": {"output": …}, "testCase": {…}}`, tests `{"vars": {…}, "assert": […]}`,
   and tables with `__expected`.
 """
@@ -20,6 +24,8 @@ from ragscore.datasets.written import literal
 
 #: promptfoo's assertions whose value is the expected answer.
 EXPECTING = ("context-recall", "factuality", "equals", "similar", "model-graded-factuality")
+#: Columns by which a golden of DeepEval is known.
+GOLDEN = frozenset({"input", "actual_output", "expected_output", "retrieval_context", "source_file", "tools_called"})
 #: Taken from either side of an example into columns of their own.
 PICKED = frozenset(
     {name for each in ("contexts", "reference_context_ids") for name in (each, *ALIASES[each])} - {"context"}
@@ -38,6 +44,12 @@ def shape_of(rows: Sequence[Mapping[str, Any]]) -> Shape | None:
     if isinstance(first.get("input"), Mapping) and isinstance(first.get("output"), (Mapping, type(None))):
         return _of_phoenix if "messages" not in first["input"] or "output" in first else None
     names = set(first)
+    if {"example_id", "metadata"} <= names and _is_object(first.get("input")) and _is_object(first.get("output")):
+        return _of_phoenix  # the frame of a dataset, as a table
+    if any(key.startswith("inputs.") for key in names):
+        return _of_langsmith_table
+    if names >= GOLDEN and any(isinstance(row.get("retrieval_context"), str) for row in rows):
+        return _of_golden
     if not names & {"input", *ALIASES["input"]} and any(key.startswith("input_") for key in names):
         return _of_flattened
     if any(key == "__expected" or key.startswith("__expected") for key in names):
@@ -55,8 +67,25 @@ def _of_langsmith(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return _unfolded(row, _object(row.get("inputs")), _object(reference), _object(output), taken)
 
 
+def _of_langsmith_table(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    def below(side: str) -> dict[str, Any] | None:
+        return {key.removeprefix(side): value for key, value in row.items() if key.startswith(side)} or None
+
+    sides = ("inputs.", "reference.", "outputs.")
+    kept = {key: value for key, value in row.items() if not key.startswith(sides) and key != "example_id"}
+    # Its `id` is that of the run, another one each time; what stays from run to run is the example.
+    kept["id"] = row.get("example_id", row.get("id"))
+    return _unfolded(kept, below("inputs."), below("reference."), below("outputs."), ())
+
+
+def _of_golden(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    joined = row.get("retrieval_context")
+    return {**row, "retrieval_context": joined.split("|")} if isinstance(joined, str) and joined else row
+
+
 def _of_phoenix(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _unfolded(row, row.get("input"), row.get("output"), None, ("input", "output"))
+    row = {**row, "metadata": _object(row.get("metadata"))}
+    return _unfolded(row, _object(row.get("input")), _object(row.get("output")), None, ("input", "output"))
 
 
 def _of_flattened(row: Mapping[str, Any]) -> Mapping[str, Any]:

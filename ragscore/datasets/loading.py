@@ -75,6 +75,11 @@ def source_of(part: DatasetPart, *, base_dir: Path, where: str = "dataset") -> S
         from ragscore.datasets.calling import called_source
 
         return called_source(part.python, base_dir=base_dir, where=f"{where}.python")
+    if part.plugin is not None:
+        from ragscore.datasets.calling import read_source
+
+        path = part.path if part.path is None or duck.REMOTE.match(part.path) else _existing(part.path, base_dir)
+        return read_source(part.plugin, path, where=f"{where}.plugin")
     if part.queries or part.qrels or part.run:
         return collection_source(_named_collection(part, base_dir), part.described)
     if part.sql is not None:
@@ -139,7 +144,7 @@ def _opened(paths: list[Path], *, kind: str | None, split: str | None, name: str
     if len(kinds) > 1:
         said = ", ".join(sorted(str(each) for each in kinds))
         raise DatasetError(f"names files of several kinds ({said})", where=name, mend="name files of one kind")
-    shown = [str(path) for path in paths]
+    shown = [_named(path) for path in paths]
     match kinds.pop():
         case "jsonl":
             return JsonLines(paths, name, shown=shown)
@@ -229,6 +234,13 @@ def _full(path: str, base_dir: Path) -> Path:
 
 def _shown(base_dir: Path, path: str) -> str:
     return path if duck.REMOTE.match(path) else str(_short(_full(path, base_dir)))
+
+
+def _named(path: Path) -> str:
+    """A file as messages name it: what was fetched by its address."""
+    from ragscore.datasets.remote import address_of
+
+    return address_of(path) or str(path)
 
 
 def _short(path: Path) -> Path:

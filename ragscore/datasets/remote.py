@@ -1,48 +1,149 @@
-"""Files behind addresses (http, https, s3, …): fetched once by DuckDB's httpfs, then read as local ones.
+"""Files behind addresses: fetched once, then read as local ones. http(s) by httpx, s3 by boto3, others by fsspec.
 
 Fetched, because a file that changes between the passes over it would mix two datasets, and so that line numbers and
-messages are those of local files.
+messages are those of local files. Not by DuckDB's httpfs: it has to be downloaded for each version of DuckDB, and
+holds whole files in memory.
 """
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import re
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
 
-from ragscore.datasets import duck
 from ragscore.datasets.spool import Spool
 from ragscore.errors import DatasetError
 
+#: Seconds that a server may be silent.
+TIMEOUT_S = 60.0
+MEND = "check the address and that you may read it"
+
 #: Keeps what was fetched until the process ends: paths do not keep a spool alive.
-_fetched: list[Spool] = []
+_spools: list[Spool] = []
+#: Of each fetched file its address, as it is shown.
+_addresses: dict[Path, str] = {}
 
 
 def fetched(address: str) -> list[Path]:
-    """The files behind an address, or behind a pattern of addresses (s3), in their order.
+    """The files behind an address, or behind a pattern of addresses (not http), in the order of their names.
 
-    Credentials are DuckDB's own (secrets that it remembers, or the environment through its aws extension).
+    Credentials, proxies and certificates are those of the environment, as httpx, boto3 (`AWS_…`, `~/.aws`) and fsspec
+    find them; s3 without any is asked as anybody.
 
     Raises:
-        DatasetError: httpfs is not installed, or the address cannot be read.
+        DatasetError: the address cannot be read, matches nothing, or the package that reads it is not installed.
     """
     spool = Spool()
-    paths: list[Path] = []
-    where = shown(address)
-    with duck.connected() as connection, duck.explained(where, mend="check the address and that you may read it"):
-        connection.execute("LOAD httpfs")
-        connection.execute(f"SELECT filename, content FROM read_blob({duck.text(address)})")
-        while (row := connection.fetchone()) is not None:
-            name = PurePosixPath(re.sub(r"[?#].*", "", str(row[0]))).name or "data"
-            path = spool.file(f"{len(paths):06}") / name
-            path.parent.mkdir()
-            path.write_bytes(row[1])
-            paths.append(path)
+    scheme = address.split("://", 1)[0].lower()
+    by_scheme = {"http": _over_http, "https": _over_http, "s3": _from_s3, "s3a": _from_s3, "s3n": _from_s3}
+    paths = by_scheme.get(scheme, _by_fsspec)(address, spool)
     if not paths:
-        raise DatasetError("matches no file", where=where, mend="check the address")
-    _fetched.append(spool)
+        raise DatasetError("matches no file", where=shown(address), mend="check the address")
+    _spools.append(spool)
     return paths
+
+
+def address_of(path: Path) -> str | None:
+    """The address that a file was fetched from, without secrets; None for any other file."""
+    return _addresses.get(path)
 
 
 def shown(address: str) -> str:
     """An address without user, password and query, which may hold a key."""
     return re.sub(r"(?<=://)[^/@]*@", "", re.sub(r"[?#].*", "", address))
+
+
+def _place(spool: Spool, address: str) -> Path:
+    """Where the file at `address` goes: under its own name, which says its kind."""
+    path = spool.file(f"{len(list(spool.folder.iterdir())):06}") / (
+        PurePosixPath(urlsplit(address).path).name or "data"
+    )
+    path.parent.mkdir()
+    _addresses[path] = shown(address)
+    return path
+
+
+def _over_http(address: str, spool: Spool) -> list[Path]:
+    import httpx
+
+    where = shown(address)
+    path = _place(spool, address)
+    try:
+        with (
+            httpx.stream("GET", address, follow_redirects=True, timeout=TIMEOUT_S) as answer,
+            path.open("wb") as file,
+        ):
+            if answer.is_error:
+                said = f"the server answers {answer.status_code} {answer.reason_phrase}".rstrip()
+                raise DatasetError(said, where=where, mend=MEND)
+            for piece in answer.iter_bytes():
+                file.write(piece)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        what = f"cannot be fetched: {str(error) or type(error).__name__}"
+        raise DatasetError(what, where=where, mend=MEND) from None
+    return [path]
+
+
+def _from_s3(address: str, spool: Spool) -> list[Path]:
+    import boto3
+    from botocore import UNSIGNED
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    bucket, _, key = address.split("://", 1)[1].partition("/")
+    try:
+        session = boto3.Session()
+        settings = {} if session.get_credentials() else {"config": Config(signature_version=UNSIGNED)}
+        client = session.client("s3", **settings)
+        paths = []
+        for found in _keys(client, bucket, key):
+            paths.append(_place(spool, f"s3://{bucket}/{found}"))
+            client.download_file(bucket, found, str(paths[-1]))
+    except (BotoCoreError, ClientError, ValueError) as error:
+        raise DatasetError(f"cannot be fetched: {error}", where=shown(address), mend=MEND) from None
+    return paths
+
+
+def _keys(client: Any, bucket: str, pattern: str) -> Iterator[str]:
+    """The keys that a pattern names, in their order; one without magic names itself."""
+    import fsspec.utils
+
+    if not glob.has_magic(pattern):
+        yield pattern
+        return
+    fits = re.compile(fsspec.utils.glob_translate(pattern))
+    prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for found in page.get("Contents", ()):
+            if fits.fullmatch(found["Key"]):
+                yield found["Key"]
+
+
+def _by_fsspec(address: str, spool: Spool) -> list[Path]:
+    import fsspec.core
+
+    where = shown(address)
+    try:
+        files, pattern = fsspec.core.url_to_fs(address)
+    except (ValueError, ImportError) as error:
+        mend = "install that package beside ragscore, or copy the data here"
+        raise DatasetError(f"cannot be reached: {error}", where=where, mend=mend) from None
+    with _explained(where):
+        found = sorted(files.glob(pattern)) if glob.has_magic(pattern) else [pattern]
+        paths = []
+        for each in found:
+            paths.append(_place(spool, files.unstrip_protocol(each)))
+            files.get_file(each, str(paths[-1]))
+    return paths
+
+
+@contextlib.contextmanager
+def _explained(where: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DatasetError(f"cannot be fetched: {error}", where=where, mend=MEND) from None

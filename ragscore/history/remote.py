@@ -49,7 +49,7 @@ def leave_at(file: Path, address: str) -> str:
 
 
 def _open(address: str) -> tuple[Any, str]:
-    import fsspec.core  # type: ignore[import-untyped]
+    import fsspec.core
 
     try:
         files, folder = fsspec.core.url_to_fs(address)

@@ -14,6 +14,7 @@ import yaml
 from ragscore.datasets import Dataset, load_dataset
 from ragscore.datasets.columns import ALIASES
 from ragscore.suite import DatasetPart
+from tests.datasets.serving import as_s3, over_http
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "datasets.md"
 FILES = Path(__file__).parent / "files"
@@ -26,7 +27,19 @@ def blocks() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.fixture
-def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Dataset]]:
+def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What serves the files of the examples: its address over HTTP. S3 has the first of them too."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    questions = next(text for _, name, text in blocks() if name == "questions.jsonl").encode()
+    with over_http(tmp_path) as address, as_s3({"evaluation": {"support/1.jsonl": questions}}) as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
+        yield address
+
+
+@pytest.fixture
+def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, web: str) -> list[tuple[Any, Dataset]]:
     """What each YAML block says, and the dataset that it names, with the files of the blocks before it."""
     monkeypatch.chdir(tmp_path)
     loaded: list[tuple[Any, Dataset]] = []
@@ -38,6 +51,8 @@ def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any,
             said = yaml.safe_load(text)["dataset"]
             if not loaded:  # the first block stands before its file
                 (tmp_path / "questions.jsonl").write_text(next(b[2] for b in blocks() if b[1] == "questions.jsonl"))
+            if isinstance(said, str):
+                said = said.replace("https://data.example.com", web)
             part = DatasetPart.model_validate({"path": said} if isinstance(said, str) else said)
             loaded.append((said, load_dataset(part, base_dir=tmp_path)))
         elif name:

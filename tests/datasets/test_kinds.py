@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragscore.datasets import load_dataset
-from ragscore.datasets.duck import connected
 from ragscore.suite import DatasetPart
 from tests.datasets.conftest import Load, Refused, write_jsonl
 
@@ -322,37 +321,3 @@ def test_a_query_that_is_wrong_or_does_more_than_select_is_refused(refused: Refu
     for sql in ("DROP TABLE x", "SELECT 1; SELECT 2", "COPY (SELECT 1) TO 'x.csv'"):
         assert refused(sql=sql) == "dataset.sql: is not one SELECT — write one query: SELECT … FROM …"
     assert refused(sql="SELECT * FROM 'absent.csv'") == "absent.csv: no such file — check `dataset.path` in the suite"
-
-
-def has_httpfs() -> bool:
-    with connected() as connection:
-        try:
-            connection.execute("LOAD httpfs")
-        except duckdb.Error:
-            return False
-    return True
-
-
-@pytest.mark.skipif(has_httpfs(), reason="DuckDB's httpfs is installed here")
-@pytest.mark.parametrize("address", ["https://user:secret@example.com/d.jsonl?key=secret", "s3://bucket/*.parquet"])
-def test_an_address_without_httpfs_says_what_to_install_and_shows_no_secret(refused: Refused, address: str) -> None:
-    said = refused(address)
-    assert "DuckDB's extension httpfs, which reads this, is not installed — run `INSTALL httpfs`" in said
-    assert "secret" not in said
-
-
-@pytest.mark.skipif(not has_httpfs(), reason="DuckDB's httpfs is not installed here")
-def test_files_over_http_are_read_like_local_ones(load: Load, folder: Path) -> None:
-    import threading
-    from functools import partial
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-
-    path = as_csv(folder, ROWS)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        items = load(f"http://127.0.0.1:{server.server_port}/{path}").items
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert [item.reference for item in items] == TEXTS

@@ -38,14 +38,19 @@ CONTEXTS_IF_ANY = frozenset({"python", "prompt", "plugin"})
 WITHOUT_JUDGE = frozenset(
     {"precision_at_k", "recall_at_k", "hit_rate", "mrr", "average_precision", "ndcg_at_k", "python", "plugin"}
 )
+#: Kinds that look at what the system said; `prompt` shows it to the judge where there is some.
+READS_OUTPUT = frozenset(
+    {
+        "context_relevance",
+        "context_utilization",
+        "noise_sensitivity",
+        "faithfulness",
+        "hallucination",
+        "answer_relevancy",
+        "answer_similarity",
+        "answer_correctness",
+        "prompt",
+    }
+)
 #: Kinds of which less is better. A gate's `min` and `max_drop` would mean the contrary there.
 LESS_IS_BETTER = frozenset({"hallucination", "noise_sensitivity"})
-#: The group of entry points under which installed packages offer scorers.
-ENTRY_POINTS = "ragscore.scorers"
-
-
-def installed(name: str) -> bool:
-    """Whether an installed package offers a scorer of that name (entry point of the group `ragscore.scorers`)."""
-    from importlib.metadata import entry_points
-
-    return bool(entry_points(group=ENTRY_POINTS, name=name))

@@ -16,6 +16,7 @@ from ragscore.suite_parts.dataset import DatasetPart
 from ragscore.suite_parts.gate import GatePart, ScorerGatePart, SlicesPart
 from ragscore.suite_parts.judge import JudgePart, PricePart
 from ragscore.suite_parts.part import Part, bare
+from ragscore.suite_parts.plugin import PluginPart
 from ragscore.suite_parts.scorer import ScorerKind, ScorerPart
 from ragscore.suite_parts.target import CommandPart, HttpPart, HttpResponsePart, TargetPart, none_as_mapping
 
@@ -29,6 +30,7 @@ __all__ = [
     "HttpResponsePart",
     "JudgePart",
     "MissingReference",
+    "PluginPart",
     "PricePart",
     "ScorerGatePart",
     "ScorerKind",
@@ -73,7 +75,7 @@ class Suite(Part):
         default="full", description="Whether the history keeps the texts, or only their fingerprints (hash)."
     )
     fused: bool = Field(
-        default=False, description="Judge claims x contexts once, for recall, precision and utilization together."
+        default=False, description="One call an item for recall, precision, utilization and noise sensitivity together."
     )
     batch_size: int = Field(default=25, ge=1, le=10_000, description="Items per batch.")
     retries: int = Field(default=4, ge=0, le=20, description="How often a stage is tried again after a passing fault.")

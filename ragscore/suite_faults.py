@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from ragscore import plugins
 from ragscore.errors import ConfigError, SuiteError
 from ragscore.suite import GatePart, ScorerGatePart, SlicesPart, Suite
 from ragscore.suite_yaml import At, Places, described, place_of
@@ -83,6 +84,8 @@ def _fault(at: At, detail: Any, file: str, places: Places) -> SuiteError:
         at = at[:-1]
     elif kind == "literal_error":
         choices = [part.strip(" '") for part in limits["expected"].replace(" or ", ", ").split(",")]
+        if at[:1] == ("scorers",) and detail["loc"][-1] == "kind":
+            choices += plugins.offered("scorers")
         message, mend = f"{given!r} is not known here", _nearest(str(given), choices, "one of")
     elif kind == "string_pattern_mismatch":
         message, mend = f"{given!r} is not of the form module:callable", "write e.g. my_app.search:retrieve"

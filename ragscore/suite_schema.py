@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragscore import plugins
 from ragscore.scorer_kinds import OPTIONS
 from ragscore.suite import Suite
 
@@ -14,6 +15,8 @@ KINDS = tuple(OPTIONS)
 
 def suite_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a suite file with its short forms, `extends` and `targets`.
+
+    Scorers of packages that are installed here are in it by their names, with whatever options.
 
     Numbers and switches may also be text that is filled in from the environment (`"${RPM:-60}"`).
     """
@@ -26,11 +29,13 @@ def suite_schema() -> dict[str, Any]:
     kinds = sorted({*KINDS, *scorer["properties"]["kind"].get("enum", ())})
     # `- context_precision: {scale: 10}`; without options the value may be empty.
     of_kind = {"type": ["object", "null"], "properties": options, "additionalProperties": False}
+    of_packages = sorted(set(plugins.offered("scorers")) - set(kinds))
+    free = {"type": ["object", "null"]}
     scorer_forms = [
-        {"enum": kinds},
+        {"enum": [*kinds, *of_packages]},
         {
             "type": "object",
-            "properties": dict.fromkeys(kinds, of_kind),
+            "properties": {**dict.fromkeys(kinds, of_kind), **dict.fromkeys(of_packages, free)},
             "additionalProperties": False,
             "minProperties": 1,
             "maxProperties": 1,

@@ -19,7 +19,7 @@ LAYERS = [
     {"flows", "pytest_plugin"},
     {"api"},
     {"report", "demo", "foreign"},
-    {"engine", "pipeline", "forecast", "gathered", "noise", "calibration"},
+    {"ending", "engine", "pipeline", "forecast", "rehearsal", "gathered", "noise", "calibration"},
     {"runs"},
     {"assembly"},
     {"suite_file"},
@@ -28,7 +28,7 @@ LAYERS = [
     {"datasets", "targets", "contexts", "judges", "scorers", "history", "gate", "stats"},
     {"suite", "home", "suite_yaml"},
     {"suite_parts"},
-    {"items", "errors", "expressions", "scorer_kinds"},
+    {"items", "errors", "expressions", "plugins", "scorer_kinds"},
 ]
 #: Which part may import a library that costs time or belongs to one place.
 ROOMS = {

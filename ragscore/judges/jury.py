@@ -16,7 +16,7 @@ from typing import Literal
 from ragscore.items import Evidence, Judgement, Status, Usage, Verdict
 from ragscore.judges.protocol import Judge
 from ragscore.judges.setup import JudgeSetup
-from ragscore.judges.tasks import AnswerForm, ExtractClaims, Task
+from ragscore.judges.tasks import ELSEWHERE, ONLY_HERE, AnswerForm, ExtractClaims, Task
 
 Rule = Literal["majority", "unanimous"]
 #: Labels from the least to the most favourable: of several with as many votes the least favourable stands.
@@ -32,6 +32,9 @@ class Jury:
         name: The jury's name; made from its members' when left out.
 
     A verdict needs votes of more than half of the members; else that id has none, as where any judge leaves one out.
+
+    Raises:
+        ValueError: there are fewer than two members.
     """
 
     def __init__(self, members: Sequence[Judge], *, rule: Rule = "majority", name: str | None = None) -> None:
@@ -66,7 +69,17 @@ class Jury:
                 await prepare()
 
     async def ask(self, task: Task) -> Judgement:
-        """The jury's decisions on one task; the bill is that of all members."""
+        """The jury's decisions on one task; the bill is that of all members.
+
+        Args:
+            task: What is asked.
+
+        Returns:
+            One verdict per id that enough members voted on; `confidence` is the share of votes that agree, 0..1.
+
+        Raises:
+            JudgeRefused, JudgeUnavailable: a member cannot be asked at all.
+        """
         if isinstance(task, (ExtractClaims, AnswerForm)):
             return await self._members[0].ask(task)
         said = await asyncio.gather(*(member.ask(task) for member in self._members))
@@ -97,7 +110,11 @@ class Jury:
         positive = yes == len(votes) if self._rule == "unanimous" else 2 * yes > len(votes)
         agreeing = [vote for vote in votes if vote.positive == positive]
         label = _label([vote.label for vote in votes if vote.label is not None])
-        if label is not None:  # a grade is more than yes or no: it is what is voted on
+        if label in (ELSEWHERE, ONLY_HERE):  # a question of its own beside yes or no, under the same rule
+            there = sum(vote.label == ELSEWHERE for vote in votes)
+            enough = there == len(votes) if self._rule == "unanimous" else 2 * there > len(votes)
+            label = ELSEWHERE if enough else ONLY_HERE
+        elif label is not None:  # a grade is more than yes or no: it is what is voted on
             agreeing = [vote for vote in votes if vote.label == label]
             positive = agreeing[0].positive
         evidence: dict[tuple[str, str], Evidence] = {}

@@ -31,6 +31,7 @@ class JudgeSetup:
         prepared: The same judge where it must be made ready; None for judges that are.
         model: The judge that asks a model, inside the others; None for judges without one.
         memory: What is remembered between runs; None for judges that cost nothing.
+        plugin: The judge of an installed package, inside the others; None for judges of our own.
     """
 
     judge: Judge
@@ -38,6 +39,7 @@ class JudgeSetup:
     prepared: PreparedJudge | None = None
     model: LLMJudge | None = None
     memory: JudgementStore | None = None
+    plugin: Judge | None = None
 
     async def prepare(self) -> None:
         """Check key, model and address, and learn the effective parameters, before anything is asked.
@@ -53,6 +55,8 @@ class JudgeSetup:
         """Close connections and files."""
         if self.model is not None:
             await self.model.aclose()
+        if (aclose := getattr(self.plugin, "aclose", None)) is not None:
+            await aclose()
         if self.memory is not None:
             self.memory.close()
 
@@ -74,6 +78,7 @@ def judge_setup(
     frozen: bool = False,
     salt: str = "",
     environment: Mapping[str, str] | None = None,
+    where: str = "judge",
 ) -> JudgeSetup:
     """The judge that a suite names. Nothing is sent before `prepare`.
 
@@ -83,36 +88,50 @@ def judge_setup(
         frozen: Extract no claims; what is missing is an error.
         salt: Judge again under this name, and remember that apart (`--fresh`: the run's id).
         environment: Where keys are looked up; the process's own when left out.
+        where: The place of `judge` in the suite, for messages.
 
     Raises:
-        ConfigError: a key's variable is not set, a parameter is reserved, or a budget in dollars has no price.
+        ConfigError: a key's variable is not set, a parameter is reserved, a budget in dollars has no price, or a
+            package's judge is not there or cannot be made.
         DatasetError: the claims file cannot be read or understood.
     """
-    where = place(dataset, home())
+    kept_in = place(dataset, home())
+
+    def freezing(judge: Judge, *, freeze: bool = True) -> FrozenClaims:
+        return FrozenClaims(judge, kept_in, committed=beside(dataset), frozen=frozen, freeze=freeze)
+
     if part.jury or part.repeats > 1:
         from ragscore.judges.jury import Jury, JurySetup
 
         members = [
-            judge_setup(member, dataset=dataset, frozen=frozen, salt=mark, environment=environment)
+            judge_setup(member, dataset=dataset, frozen=frozen, salt=mark, environment=environment, where=where)
             for member, mark in part.seats(salt)
         ]
         jury = Jury([member.judge for member in members], rule=part.rule)
-        freeze = any(member.model is not None for member in members)
-        asked = FrozenClaims(jury, where, committed=beside(dataset), frozen=frozen, freeze=freeze)
+        freeze = any(member.model is not None or member.plugin is not None for member in members)
+        asked = freezing(jury, freeze=freeze)
         model = next((member.model for member in members if member.model is not None), None)
         return JurySetup(jury, asked, jury, model, members=members)
+    if part.plugin is not None:
+        from ragscore.judges.plugin import may_be_remembered, plugin_judge
+
+        own = plugin_judge(part.plugin, where=where)
+        if may_be_remembered(own):
+            kept = JudgementStore(home() / "judgements.sqlite")
+            held = with_evidence_policy(RememberingJudge(own, kept, salt=salt), part.evidence)
+            return JudgeSetup(held, freezing(held), held, memory=kept, plugin=own)
+        return JudgeSetup(own, freezing(own), plugin=own)
     if part.model == "offline":
         # Its claims are deterministic and free: nothing is written that a better judge would then be held to.
         offline = OfflineJudge()
-        return JudgeSetup(offline, FrozenClaims(offline, where, committed=beside(dataset), frozen=frozen, freeze=False))
+        return JudgeSetup(offline, freezing(offline, freeze=False))
     given = os.environ if environment is None else environment
     llm_judge(part, environment=given)  # what is wrong with the declaration is said before a file is made
     memory = JudgementStore(home() / "judgements.sqlite")
     model = llm_judge(part, environment=given, learnt=memory)
     remembering = RememberingJudge(model, memory, salt=salt)
     judge = with_evidence_policy(remembering, part.evidence)
-    claims = FrozenClaims(judge, where, committed=beside(dataset), frozen=frozen)
-    return JudgeSetup(judge, claims, judge, model, memory)
+    return JudgeSetup(judge, freezing(judge), judge, model, memory)
 
 
 def setup_of(judge: Judge) -> JudgeSetup:

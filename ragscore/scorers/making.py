@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from ragscore import plugins
 from ragscore.errors import ConfigError
-from ragscore.scorer_kinds import ENTRY_POINTS
 from ragscore.scorers.answers import AnswerMatch, AnswerRelevancy, Measure
 from ragscore.scorers.arithmetic import as_fraction
 from ragscore.scorers.context_precision import ContextPrecision
@@ -18,6 +17,7 @@ from ragscore.scorers.context_use import ContextUtilization, NoiseSensitivity
 from ragscore.scorers.custom import CustomScorer, PromptScorer
 from ragscore.scorers.entities_recall import ContextEntitiesRecall
 from ragscore.scorers.faithfulness import Faithfulness, Hallucination
+from ragscore.scorers.fused import Fused
 from ragscore.scorers.protocol import Scorer
 from ragscore.scorers.rank_metrics import RankMetric
 from ragscore.suite import ScorerPart, Suite
@@ -37,9 +37,10 @@ def make_scorer(part: ScorerPart, suite: Suite, *, base_dir: Path, where: str) -
         ConfigError: there is no such module, function, class or package, or it cannot be made.
     """
     name, scale, missing = part.name, as_fraction(part.scale), suite.missing_reference
+    fused = fused_in(suite)
     match part.kind:
         case "context_recall":
-            return ContextRecall(name=name, scale=scale, missing_reference=missing, fused=suite.fused)
+            return ContextRecall(name=name, scale=scale, missing_reference=missing, fused=fused)
         case "context_precision":
             return ContextPrecision(
                 name=name,
@@ -47,7 +48,7 @@ def make_scorer(part: ScorerPart, suite: Suite, *, base_dir: Path, where: str) -
                 against=part.against,
                 duplicates=suite.duplicates,
                 missing_reference=missing,
-                fused=suite.fused,
+                fused=fused,
             )
         case "context_relevance":
             weights: dict[str, Fraction] = dict(WEIGHTS)
@@ -65,7 +66,7 @@ def make_scorer(part: ScorerPart, suite: Suite, *, base_dir: Path, where: str) -
         case "context_entities_recall":
             return ContextEntitiesRecall(name=name, scale=scale, missing_reference=missing)
         case "noise_sensitivity":
-            return NoiseSensitivity(name=name, scale=scale)
+            return NoiseSensitivity(name=name, scale=scale, fused=suite.fused)
         case "faithfulness":
             return Faithfulness(name=name, scale=scale)
         case "hallucination":
@@ -87,6 +88,13 @@ def make_scorer(part: ScorerPart, suite: Suite, *, base_dir: Path, where: str) -
             return RankMetric(part.kind, name=name, scale=scale, k=part.k, missing_reference=missing)
 
 
+def fused_in(suite: Suite) -> Fused:
+    """What the scorers of a suite ask at once: with the output where one of them needs it, so that all ask the same."""
+    if suite.fused and any(each.kind in ("context_utilization", "noise_sensitivity") for each in suite.scorers):
+        return "answer"
+    return suite.fused
+
+
 def custom_scorer(part: ScorerPart, *, base_dir: Path, where: str) -> Scorer:
     """The scorer that a function or class of the user's, or of an installed package, is.
 
@@ -95,18 +103,10 @@ def custom_scorer(part: ScorerPart, *, base_dir: Path, where: str) -> Scorer:
     """
     found: Any
     if part.kind == "plugin":
-        found = _of_package(part.call or "", where)
+        found = plugins.load("scorers", part.call or "", where=where)
     else:
         found = load_object(part.call or "", base_dir=base_dir, where=where)
-    if inspect.isclass(found):
-        try:
-            found = found(**(part.options or {}))
-        except Exception as error:
-            raise ConfigError(
-                f"{part.call} cannot be made: {type(error).__name__}: {error}", where=where, mend="see `options`"
-            ) from error
-    elif part.options:
-        raise ConfigError(f"{part.call} is no class and takes no options", where=where, mend="remove `options`")
+    found = plugins.instance(found, part.options or {}, name=part.call or "", where=where)
     if isinstance(found, CustomScorer):  # made by the decorator
         scale = as_fraction(part.scale) if "scale" in part.model_fields_set else found.scale
         return CustomScorer(found.inner, part.name, scale, found.version, part.kind)
@@ -114,20 +114,3 @@ def custom_scorer(part: ScorerPart, *, base_dir: Path, where: str) -> Scorer:
         raise ConfigError(f"{part.call} is no scorer", where=where, mend="name a function, or a class with `score`")
     version = str(getattr(found, "version", "1"))
     return CustomScorer(found, part.name, as_fraction(part.scale), version, part.kind)
-
-
-def _of_package(name: str, where: str) -> Any:
-    from importlib.metadata import entry_points
-
-    points = list(entry_points(group=ENTRY_POINTS, name=name))
-    if len(points) > 1:
-        packages = ", ".join(sorted(point.dist.name if point.dist else "?" for point in points))
-        raise ConfigError(f"several packages offer a scorer {name!r}: {packages}", where=where, mend="uninstall one")
-    if not points:
-        raise ConfigError(f"no installed package offers a scorer {name!r}", where=where, mend="install it")
-    try:
-        return points[0].load()
-    except Exception as error:
-        raise ConfigError(
-            f"the scorer {name} cannot be loaded: {type(error).__name__}: {error}", where=where, mend="see its package"
-        ) from error

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from ragscore.suite_parts.part import Part
+from ragscore.suite_parts.plugin import Plugin
 
 ItemField = Literal[
     "id",
@@ -38,6 +39,9 @@ class DatasetPart(Part):
         pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$",
         description="module:callable that yields rows; called without arguments.",
     )
+    plugin: Plugin | None = Field(
+        default=None, description="A reader that an installed package offers; it is given `path` where there is one."
+    )
     sql: str | None = Field(
         default=None, min_length=1, description="A SELECT over files, over `path` as `data`, or over a database."
     )
@@ -63,8 +67,13 @@ class DatasetPart(Part):
     @model_validator(mode="after")
     def _one_source(self) -> DatasetPart:
         collection = any((self.queries, self.qrels, self.run))
+        if self.plugin is not None:
+            beside = [name for name in ("python", "sql", "format", "split") if getattr(self, name) is not None]
+            if collection or beside:
+                raise ValueError("`plugin` reads the rows itself; name no other source or format beside it than `path`")
+            return self
         if self.path is None and self.python is None and self.sql is None and not collection:
-            raise ValueError("name a source: path, python or sql")
+            raise ValueError("name a source: path, python, sql or plugin")
         if self.python is not None and (self.path is not None or self.sql is not None or collection):
             raise ValueError("`python` yields the rows itself; name no other source beside it")
         if self.sql is not None and collection:
@@ -81,6 +90,8 @@ class DatasetPart(Part):
         if self.sql is not None:
             folded = " ".join(self.sql.split())
             return f"sql:{folded}" if len(folded) <= 80 else f"sql:{folded[:79]}…"
+        if self.plugin is not None:
+            return f"plugin:{self.plugin.name}"
         return self.run or self.qrels or self.queries or ""
 
     @property

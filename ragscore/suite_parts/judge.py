@@ -5,9 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from ragscore.suite_parts.part import Part, bare
+from ragscore.suite_parts.plugin import Plugin
+
+#: What holds for a judge of an installed package, too; all else is for models.
+WITH_PLUGIN = frozenset({"plugin", "concurrency", "fresh", "evidence", "repeats"})
 
 
 class PricePart(Part):
@@ -24,6 +28,7 @@ class JudgePart(Part):
     model: str = Field(
         default="offline", min_length=1, description="`offline` judges by words, without network or key."
     )
+    plugin: Plugin | None = Field(default=None, description="A judge that an installed package offers, by its name.")
     base_url: str | None = Field(default=None, description="Address of an OpenAI-compatible server; empty means none.")
     api_key_env: str | None = Field(default=None, description="Name of the environment variable that holds the key.")
     temperature: float | None = Field(default=0.0, ge=0, le=2, description="Dropped if the model refuses it.")
@@ -74,6 +79,13 @@ class JudgePart(Part):
         if value != "offline" and difflib.get_close_matches(value.lower(), ["offline"], cutoff=0.8):
             raise ValueError(f"no judge is named {value!r}; did you mean `offline`?")
         return value
+
+    @model_validator(mode="after")
+    def _a_plugin_is_no_model(self) -> JudgePart:
+        other = sorted(self.model_fields_set - WITH_PLUGIN) if self.plugin is not None else []
+        if other:
+            raise ValueError(f"`{other[0]}` is not for a plugin; what the plugin takes stands below its name")
+        return self
 
     @field_validator("base_url", "api_key_env")
     @classmethod

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ragscore import expressions, scorer_kinds
+from ragscore import expressions, plugins, scorer_kinds
 from ragscore.suite_parts.contexts import ContextsPart
 from ragscore.suite_parts.part import Part, bare
 
@@ -122,7 +122,7 @@ class ScorerPart(Part):
 
 def _of_package(kind: Any, options: dict[str, Any]) -> dict[str, Any] | None:
     """The scorer that an installed package offers under that name; None for kinds of our own and unknown ones."""
-    if not isinstance(kind, str) or kind in scorer_kinds.OPTIONS or not scorer_kinds.installed(kind):
+    if not isinstance(kind, str) or kind in scorer_kinds.OPTIONS or kind not in plugins.offered("scorers"):
         return None
     common: dict[str, Any] = {key: options[key] for key in ("name", "scale", "contexts") if key in options}
     rest = {key: value for key, value in options.items() if key not in common}

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ragscore import expressions
 from ragscore.suite_parts.part import Part, bare
+from ragscore.suite_parts.plugin import Plugin
 
 
 class HttpResponsePart(Part):
@@ -105,7 +106,7 @@ def none_as_mapping(value: Any) -> Any:
 
 
 class TargetPart(Part):
-    """The RAG system under test, and how to call it: one of `python`, `http`, `command`, `none`."""
+    """The RAG system under test, and how to call it: one of `python`, `http`, `command`, `plugin`, `none`."""
 
     retriever: str = Field(default="retriever", min_length=1, description="What is compared over time.")
     version: str = Field(default="dev", min_length=1, description="Which version of it this run is about.")
@@ -118,6 +119,7 @@ class TargetPart(Part):
     command: Annotated[CommandPart, BeforeValidator(_as_command)] | None = Field(
         default=None, description="A program that answers JSON lines."
     )
+    plugin: Plugin | None = Field(default=None, description="What an installed package offers, by its name.")
     none: Literal[True] | None = Field(
         default=None, description="Nothing is called: the dataset holds contexts and output."
     )
@@ -128,16 +130,18 @@ class TargetPart(Part):
 
     @model_validator(mode="after")
     def _one_way(self) -> TargetPart:
-        named = [name for name in ("python", "http", "command", "none") if getattr(self, name) is not None]
+        named = [name for name in ("python", "http", "command", "plugin", "none") if getattr(self, name) is not None]
         if not named:
-            raise ValueError("the target needs `python: module:callable`, or one of http, command, none")
+            raise ValueError("the target needs `python: module:callable`, or one of http, command, plugin, none")
         if len(named) > 1:
             raise ValueError(f"a target is called in one way, not by {' and '.join(named)}; remove one")
         return self
 
     @property
-    def kind(self) -> Literal["python", "http", "command", "none"]:
+    def kind(self) -> Literal["python", "http", "command", "plugin", "none"]:
         """How the target is called."""
+        if self.plugin is not None:
+            return "plugin"
         return "python" if self.python else "http" if self.http else "command" if self.command else "none"
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ragscore import plugins
 from ragscore.items import Item, Response
 from ragscore.suite import TargetPart
 from ragscore.targets.calling import way_to_call
@@ -69,6 +70,20 @@ def make_target(
             pace=pace,
             secrets=Secrets.of(_mapping(written.get("command"), "run"), part.command.model_dump()),
         )
+    elif part.plugin is not None:
+        name, at = part.plugin.name, where("plugin")
+        found = plugins.load("targets", name, where=at)
+        found = plugins.instance(found, part.plugin.options, name=name, where=at)
+        way = way_to_call(found, name=name, where=at)
+        target = PythonTarget(
+            way.function,
+            argument=way.argument,
+            timeout_s=part.timeout_s,
+            need_contexts=needs_contexts,
+            pace=pace,
+            secrets=Secrets.of(written.get("plugin"), {name: part.plugin.options}),
+            closing=getattr(found, "aclose", None),
+        )
     elif part.python is not None:
         at = where("python")
         found = load_object(part.python, base_dir=base_dir, where=at)
@@ -94,6 +109,8 @@ def described(part: TargetPart, written: Mapping[str, Any]) -> str:
     if part.command is not None:
         run = _mapping(written.get("command"), "run").get("run", [])
         return f"command:{run if isinstance(run, str) else ' '.join(map(str, run))}"
+    if part.plugin is not None:
+        return f"plugin:{part.plugin.name}"
     return f"python:{written.get('python', part.python)}" if part.python is not None else "none"
 
 

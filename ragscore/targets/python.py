@@ -8,7 +8,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +17,7 @@ from ragscore.errors import ConfigError
 from ragscore.items import Item, Response
 from ragscore.targets.pacing import Pace
 from ragscore.targets.protocol import TargetFailure
+from ragscore.targets.secrets import Secrets
 from ragscore.targets.shapes import response_of
 from ragscore.targets.threads import in_thread
 
@@ -34,6 +35,8 @@ class PythonTarget:
         timeout_s: Seconds that one call may take.
         need_contexts: Whether a shape that cannot be read matters; see `shapes.response_of`.
         pace: When calls may begin.
+        secrets: What is kept out of messages.
+        closing: Awaited when the target is let go of; it may be asked again afterwards.
     """
 
     def __init__(
@@ -44,8 +47,12 @@ class PythonTarget:
         timeout_s: float = 60.0,
         need_contexts: bool = True,
         pace: Pace | None = None,
+        secrets: Secrets | None = None,
+        closing: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._function = function
+        self._secrets = secrets or Secrets()
+        self._closing = closing
         self._argument = argument
         self._pace = pace or Pace()
         self._timeout_s = timeout_s
@@ -70,10 +77,15 @@ class PythonTarget:
             if isinstance(error, TimeoutError) and limit.expired():
                 raise TargetFailure(f"no answer within {self._timeout_s:g} s", passing=True) from error
             said = f"{type(error).__name__}: {error}".removesuffix(": ")
-            raise TargetFailure(said, passing=_may_pass(error)) from error
+            raise TargetFailure(self._secrets.hidden(said), passing=_may_pass(error)) from error
         return Response(
             output=response.output, contexts=response.contexts, raw=response.raw, latency_ms=round(latency_ms, 3)
         )
+
+    async def aclose(self) -> None:
+        """Let go of what the function's object holds, where it says how."""
+        if self._closing is not None:
+            await self._closing()
 
     async def _call(self, argument: Any) -> Any:
         if self._is_async:

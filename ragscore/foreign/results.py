@@ -7,7 +7,8 @@ The shapes are those that the tools write:
 - DeepEval: `{"testCases": [{"input", "actualOutput", "metricsData": [{"name", "score", "reason"}]}]}`, or the same in
   snake case (`test_results`, `metrics_data`).
 - promptfoo: `promptfoo eval -o results.json`: `{"results": {"results": [{"vars", "response", "gradingResult":
-  {"componentResults": [{"assertion": {"type", "metric"}, "score", "reason"}]}}]}}`.
+  {"componentResults": [{"assertion": {"type", "metric"}, "score", "reason"}]}}]}}`; as JSONL the inner list, as CSV a
+  column per variable, `[provider] prompt` for the output, and `Named Scores`.
 - MLflow: `eval_results_table.json`: `{"columns": […], "data": [[…]]}` with columns `metric/v1/score` and
   `metric/v1/justification`; scores of its judges go from 1 to 5.
 """
@@ -132,6 +133,8 @@ def _tool_of(document: Any) -> str | None:
             return "mlflow"
         return "ragas" if {"user_input", "question"} & document.keys() else None
     if isinstance(document, list) and document and isinstance(document[0], Mapping):
+        if {"gradingResult", "Named Scores"} & document[0].keys():
+            return "promptfoo"
         if any(re.search(r"/v\d+/score$", str(name)) for name in document[0]):
             return "mlflow"
         return "ragas" if {"user_input", "question"} & document[0].keys() else None
@@ -165,8 +168,11 @@ def _of_deepeval(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
 
 
 def _of_promptfoo(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
-    for result in document["results"]["results"]:
-        scores = {}
+    for result in document if isinstance(document, list) else document["results"]["results"]:
+        scores: dict[str, ForeignScore] = {}
+        if "Named Scores" in result:
+            yield _of_promptfoo_table(result, skipped)
+            continue
         for component in (result.get("gradingResult") or {}).get("componentResults") or ():
             assertion = component.get("assertion") or {}
             name = assertion.get("metric") or assertion.get("type")
@@ -178,6 +184,17 @@ def _of_promptfoo(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
         output = response.get("output") if isinstance(response, Mapping) else response
         row = {**(result.get("vars") or {}), "output": output}
         yield ForeignItem(_row(row), scores)
+
+
+def _of_promptfoo_table(row: Mapping[str, str], skipped: list[str]) -> ForeignItem:
+    scores = {}
+    for name, value in json.loads(row["Named Scores"] or "{}").items():
+        if _fits(value):
+            scores[_ours(name)] = _scored(value)
+        else:
+            skipped.append(f"{name}: no score within 0 and 1")
+    output = next((value for column, value in row.items() if re.match(r"\[[^\]]*\] ", column)), None)
+    return ForeignItem(_row({**row, "output": output}), scores)
 
 
 def _of_mlflow(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:

@@ -47,7 +47,14 @@ class Result:
 
     @classmethod
     def of(cls, score: Score) -> Result:
-        """The result that a row of scores is."""
+        """The result that a row of scores is.
+
+        Args:
+            score: The row.
+
+        Returns:
+            The same figures; `score` for its `value`, `verdicts` for its `findings`.
+        """
         return cls(
             scorer=score.scorer,
             score=score.value,
@@ -65,7 +72,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """One item: what was asked, what the target said, and each scorer's result by name."""
+    """One item: what was asked, what the target said, and each scorer's result by name.
+
+    Attributes:
+        item: The question and what is known about it.
+        response: What the target said, or its error.
+        scores: A `Result` per scorer, by its name.
+        contexts: The contexts that each scorer judged, best first, by its name.
+    """
 
     item: Item
     response: Response
@@ -80,7 +94,15 @@ class ItemResult:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One threshold: the mean that `scorer` must reach (must not pass, where less is better), in its scale."""
+    """One threshold: the mean that `scorer` must reach (must not pass, where less is better), in its scale.
+
+    Attributes:
+        scorer: The scorer's name.
+        limit: The mean that is asked for, in the scorer's scale.
+        mean: The mean that was reached; None where no item has a score.
+        passed: Whether it is met.
+        at_most: Whether less is better, so that the mean must not pass the limit.
+    """
 
     scorer: str
     limit: float

@@ -60,6 +60,9 @@ async def run_evals(
         timeout_s: Seconds that one call of the target may take.
         progress: Show a line on stderr; by default in terminals and notebooks.
 
+    Returns:
+        One result per item, in the order of the data, and the means.
+
     Raises:
         ConfigError: data, scorers or thresholds are wrong; nothing was asked.
         JudgeRefused, JudgeUnavailable: the judge cannot be asked. What befalls one item is a status of that item.
@@ -82,6 +85,12 @@ async def run_evals(
 
 def run_evals_sync(**named: Any) -> EvalResult:
     """`run_evals`, for scripts.
+
+    Args:
+        named: As for `run_evals`.
+
+    Returns:
+        As `run_evals`.
 
     Raises:
         UsageError: an event loop is running (Jupyter, async code): await `run_evals` there.

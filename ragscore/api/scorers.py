@@ -23,6 +23,7 @@ from ragscore.scorers.arithmetic import as_fraction
 from ragscore.scorers.context_precision import Against
 from ragscore.scorers.context_relevance import MISSING, MOST_MISSING, UNUSED, WEIGHTS
 from ragscore.scorers.custom import FieldKind
+from ragscore.scorers.fused import Fused
 from ragscore.scorers.rank_metrics import Metric
 
 Number = float | int | Fraction
@@ -43,6 +44,16 @@ class ContextRecall(RunnableScorer):
     With both `context` and `context_extractor` the static contexts are judged, but for items whose input and output are
     agent messages. Source: context recall of RAGAS (https://arxiv.org/abs/2309.15217), over frozen claims.
 
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+        fused: True: ask what a fused `context_precision` asks; `answer`: what the fused scorers of the output ask, too.
+
     Raises:
         ConfigError: there are no contexts to judge, or an argument is wrong.
 
@@ -60,7 +71,7 @@ class ContextRecall(RunnableScorer):
         scale: Number = 1,
         name: str = "context_recall",
         missing_reference: Missing = "zero",
-        fused: bool = False,
+        fused: Fused = False,
     ) -> None:
         scorer = pure.ContextRecall(name=name, scale=_scale(scale), missing_reference=missing_reference, fused=fused)
         super().__init__(scorer, model=model, contexts=contexts_from("context_recall", context, context_extractor))
@@ -72,6 +83,19 @@ class ContextPrecision(RunnableScorer):
     With both `context` and `context_extractor` the extracted contexts are judged. `against` is the expected answer:
     `reference`, `output`, or `auto` (the reference if there is one). Source: average precision (Manning et al.,
     *Introduction to Information Retrieval*, §8.4); context precision of RAGAS (https://arxiv.org/abs/2309.15217).
+
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        against: The expected answer: `reference`, `output`, or `auto` (the reference if there is one, else the output).
+        duplicates: Whether a repeated context counts at each of its ranks (`count`) or is not relevant later on
+            (`once`).
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+        fused: True: take relevance from claims × contexts; `answer`: ask about the output in the same question.
 
     Raises:
         ConfigError: there are no contexts to judge, or an argument is wrong.
@@ -88,7 +112,7 @@ class ContextPrecision(RunnableScorer):
         against: Against = "auto",
         duplicates: Literal["count", "once"] = "count",
         missing_reference: Missing = "zero",
-        fused: bool = False,
+        fused: Fused = False,
     ) -> None:
         scorer = pure.ContextPrecision(
             name=name,
@@ -105,7 +129,20 @@ class ContextRelevance(RunnableScorer):
     """Mean grade of the contexts (high 1, medium 0.7, low 0.3, none 0) less penalties × scale.
 
     Off go `unused` per highly relevant context that the output does not use, and `missing` per claim of the reference
-    that no context supports, up to `most_missing`. Source: see `ragscore.scorers.ContextRelevance`.
+    that no context supports, up to `most_missing`. Source: the weights and penalties of Mastra's
+    context relevance (https://mastra.ai/docs), with missing claims counted from the reference.
+
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        weights: What a grade counts, 0..1; grades left out keep their weights.
+        unused: Off per highly relevant context that the output does not use, 0..1.
+        missing: Off per claim of the reference that no context supports, 0..1.
+        most_missing: Off for missing claims at most, 0..1.
 
     Raises:
         ConfigError: there are no contexts to judge, or an argument is wrong.
@@ -145,6 +182,16 @@ class ContextUtilization(RunnableScorer):
 
     Source: RAGChecker (https://arxiv.org/abs/2408.08067).
 
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+        fused: Ask all at once, as recall and precision do with `fused="answer"` (docs/scorers.md).
+
     Raises:
         ConfigError: there are no contexts to judge, or an argument is wrong.
     """
@@ -169,7 +216,17 @@ class ContextUtilization(RunnableScorer):
 class ContextEntitiesRecall(RunnableScorer):
     """Names, dates and amounts of the reference that stand in the contexts ÷ all of them × scale.
 
-    The judge lists them; the offline judge cannot. Source: context entities recall of RAGAS.
+    The judge lists them; the offline judge cannot. Source: context entities recall of RAGAS
+    (https://docs.ragas.io), which extracts both sides with a model.
+
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
 
     Raises:
         ConfigError: there are no contexts to judge, or an argument is wrong.
@@ -195,6 +252,14 @@ class Faithfulness(RunnableScorer):
 
     Source: faithfulness of RAGAS (https://arxiv.org/abs/2309.15217).
 
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+
     Raises:
         ConfigError: there are no contexts to judge, or an argument is wrong.
     """
@@ -215,7 +280,16 @@ class Faithfulness(RunnableScorer):
 class Hallucination(RunnableScorer):
     """Claims of the output that the contexts contradict ÷ all its claims × scale. Less is better.
 
-    The offline judge cannot tell a contradiction. Source: see `ragscore.scorers.Hallucination`.
+    The offline judge cannot tell a contradiction. Source: the contradiction label of RAGChecker (Ru et al., 2024,
+    https://arxiv.org/abs/2408.08067).
+
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
 
     Raises:
         ConfigError: there are no contexts to judge, or an argument is wrong.
@@ -239,6 +313,15 @@ class NoiseSensitivity(RunnableScorer):
 
     Less is better. Source: RAGChecker (https://arxiv.org/abs/2408.08067).
 
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        fused: Ask all at once, as recall and precision do with `fused="answer"` (docs/scorers.md).
+
     Raises:
         ConfigError: there are no contexts to judge, or an argument is wrong.
     """
@@ -251,15 +334,23 @@ class NoiseSensitivity(RunnableScorer):
         context_extractor: Extractor | None = None,
         scale: Number = 1,
         name: str = "noise_sensitivity",
+        fused: bool = False,
     ) -> None:
-        scorer = pure.NoiseSensitivity(name=name, scale=_scale(scale))
+        scorer = pure.NoiseSensitivity(name=name, scale=_scale(scale), fused=fused)
         super().__init__(scorer, model=model, contexts=contexts_from("noise_sensitivity", context, context_extractor))
 
 
 class AnswerRelevancy(RunnableScorer):
     """Mean over the output's claims × scale: 1 where one answers the question, `unsure` where it may, 0 where not.
 
-    Looks at no contexts; the offline judge cannot tell. Source: see `ragscore.scorers.AnswerRelevancy`.
+    Looks at no contexts; the offline judge cannot tell. Source: the statement-wise answer relevancy of DeepEval
+    (https://deepeval.com/docs/metrics-answer-relevancy) and Mastra, with 0.3 for unsure.
+
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        unsure: What a claim counts that may answer, 0..1.
 
     Raises:
         ConfigError: an argument is wrong.
@@ -280,6 +371,13 @@ class AnswerSimilarity(RunnableScorer):
     """How far output and reference say the same: F1 of their claims matched both ways × scale.
 
     Looks at no contexts. Source: RAGChecker (https://arxiv.org/abs/2408.08067).
+
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        measure: Which is the score: `f1`, or one of its parts, `precision` or `recall`.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
 
     Raises:
         ConfigError: an argument is wrong.
@@ -309,6 +407,15 @@ class AnswerSimilarity(RunnableScorer):
 
 class AnswerCorrectness(AnswerSimilarity):
     """Claims of the output that the reference supports ÷ all its claims × scale (`measure="f1"` for both ways).
+
+    Looks at no contexts. Source: claim-level precision of RAGChecker (https://arxiv.org/abs/2408.08067).
+
+    Args:
+        model: Who judges: `offline`, a model as LiteLLM names it, the keys of a suite's `judge:`, or a judge.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        measure: Which is the score: `precision`, `recall` or `f1`.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
 
     Raises:
         ConfigError: an argument is wrong.
@@ -342,37 +449,128 @@ class _RankMetric(RunnableScorer):
 
 
 class PrecisionAtK(_RankMetric):
-    """Relevant ids among the first k ÷ k; trec_eval's `P_k`. Without k, ÷ all that were retrieved."""
+    """Relevant ids among the first k ÷ k × scale; without k, ÷ all that were retrieved.
+
+    Source: trec_eval's `P_k`; Manning et al., *Introduction to Information Retrieval*, §8.4.
+
+    Args:
+        k: How many ranks are looked at, from 1; all when left out.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+
+    Raises:
+        ConfigError: there are no contexts to look at, or an argument is wrong.
+    """
 
     _metric = "precision_at_k"
 
 
 class RecallAtK(_RankMetric):
-    """Relevant ids among the first k ÷ all relevant ids; trec_eval's `recall_k`."""
+    """Relevant ids among the first k ÷ all relevant ids × scale.
+
+    Source: trec_eval's `recall_k`; Manning et al., *Introduction to Information Retrieval*, §8.3.
+
+    Args:
+        k: How many ranks are looked at, from 1; all when left out.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+
+    Raises:
+        ConfigError: there are no contexts to look at, or an argument is wrong.
+    """
 
     _metric = "recall_at_k"
 
 
 class HitRate(_RankMetric):
-    """1 where one of the first k ids is relevant; trec_eval's `success_k`."""
+    """1 where one of the first k ids is relevant, else 0, × scale.
+
+    Source: trec_eval's `success_k`.
+
+    Args:
+        k: How many ranks are looked at, from 1; all when left out.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+
+    Raises:
+        ConfigError: there are no contexts to look at, or an argument is wrong.
+    """
 
     _metric = "hit_rate"
 
 
 class MeanReciprocalRank(_RankMetric):
-    """1 ÷ the rank of the first relevant id, 0 without one; trec_eval's `recip_rank`. The mean is the MRR."""
+    """1 ÷ the rank of the first relevant id, 0 without one, × scale; the mean over items is the MRR.
+
+    Source: trec_eval's `recip_rank`; Voorhees, *The TREC-8 Question Answering Track Report*, 1999, §3.
+
+    Args:
+        k: How many ranks are looked at, from 1; all when left out.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+
+    Raises:
+        ConfigError: there are no contexts to look at, or an argument is wrong.
+    """
 
     _metric = "mrr"
 
 
 class AveragePrecision(_RankMetric):
-    """Precision at the ranks of relevant ids, summed, ÷ all relevant ids; trec_eval's `map`."""
+    """Precision at the ranks of relevant ids, summed, ÷ all relevant ids × scale.
+
+    Source: trec_eval's `map`; Manning et al., *Introduction to Information Retrieval*, §8.4.
+
+    Args:
+        k: How many ranks are looked at, from 1; all when left out.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+
+    Raises:
+        ConfigError: there are no contexts to look at, or an argument is wrong.
+    """
 
     _metric = "average_precision"
 
 
 class NdcgAtK(_RankMetric):
-    """Graded gain, discounted by log2(rank + 1), ÷ that of the ideal order; trec_eval's `ndcg_cut_k`."""
+    """Graded gain, discounted by log2(rank + 1), ÷ that of the ideal order × scale.
+
+    Source: trec_eval's `ndcg_cut_k`; Järvelin and Kekäläinen, *Cumulated gain-based evaluation of IR techniques*,
+    2002.
+
+    Args:
+        k: How many ranks are looked at, from 1; all when left out.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
+        missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
+
+    Raises:
+        ConfigError: there are no contexts to look at, or an argument is wrong.
+    """
 
     _metric = "ndcg_at_k"
 
@@ -381,6 +579,17 @@ class PromptScorer(RunnableScorer):
     """A question to the judge, the fields of its reply, and an expression over them that gives the score.
 
     Contexts are shown to the judge where there are some. Source: see `ragscore.scorers.PromptScorer`.
+
+    Args:
+        question: What the judge is told to decide.
+        reply: The fields of its reply: `boolean`, `number` or `text`; a text field `why` becomes the reason.
+        score: The score in the scorer's scale, by the fields; an expression of Jinja2.
+        model: Who judges, as for other scorers; the offline judge cannot.
+        context: Static contexts, best first: texts, or objects with a text; the same for every item.
+        context_extractor: Gives an item's contexts, best first: a function of input and output (and item), async or
+            not, or `response`, `item`, `tool_results`, or `{"path": …}`.
+        scale: The score of a perfect item; > 0. Scores lie in 0..scale.
+        name: The name by which results are found.
 
     Raises:
         ConfigError: the expression names an unknown field or is none, or an argument is wrong.

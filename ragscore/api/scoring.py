@@ -69,11 +69,31 @@ class RunnableScorer:
         return f"<ragscore {self.kind} {self.name!r} scale {self.scale}>"
 
     async def judge(self, sample: Sample, *, judge: Judge, claims: ClaimSource) -> Judged:
-        """The judge part."""
+        """The judge part: ask for what the score needs.
+
+        Args:
+            sample: The item, its output and the contexts.
+            judge: Who is asked.
+            claims: Where the claims of references come from.
+
+        Returns:
+            The judgements, or the status that says why there are none.
+
+        Raises:
+            JudgeRefused, JudgeUnavailable: the judge cannot be asked at all.
+        """
         return await self.scorer.judge(sample, judge=judge, claims=claims)
 
     def score(self, sample: Sample, judged: Judged) -> Score:
-        """The score part."""
+        """The score part: compute, exactly and without asking anybody.
+
+        Args:
+            sample: The item, its output and the contexts.
+            judged: What the judge part gave.
+
+        Returns:
+            One row: `exact` in 0..1, `value` in 0..scale, both None where `status` says why there is none.
+        """
         return self.scorer.score(sample, judged)
 
     async def run(
@@ -94,8 +114,12 @@ class RunnableScorer:
             contexts: What was retrieved, best first, for `context_extractor="item"`: texts or objects with a text.
             more: Further fields of an item: `id`, `claims`, `reference_context_ids`, `metadata`, `answerable`.
 
+        Returns:
+            The score (0..scale, 2 decimals; None where `status` says why), with its verdicts and what it cost.
+
         Raises:
             DatasetError: a field is wrong.
+            UsageError: the reference is given under two names.
             JudgeRefused, JudgeUnavailable: the judge cannot be asked. What befalls this item alone is a status.
         """
         from ragscore.api.running import run_evals
@@ -112,6 +136,12 @@ class RunnableScorer:
 
     def run_sync(self, **named: Any) -> Result:
         """`run`, for scripts.
+
+        Args:
+            named: As for `run`.
+
+        Returns:
+            As `run`.
 
         Raises:
             UsageError: an event loop is running (Jupyter, async code): await `run` there.

@@ -10,9 +10,10 @@ from typing import Any
 from ragscore.api.blocking import waited
 from ragscore.api.data import dataset_of
 from ragscore.assembly import assemble
+from ragscore.ending import carried_to_its_end
 from ragscore.engine import evaluate_locally
-from ragscore.errors import RagscoreError, UsageError
-from ragscore.gate import evaluate_gate, kept_exit_code
+from ragscore.errors import UsageError
+from ragscore.gate import kept_exit_code
 from ragscore.history import History
 from ragscore.home import history_path
 from ragscore.judges import Judge
@@ -108,6 +109,9 @@ async def evaluate(
         base_dir: Where relative paths of a mapping begin; the working directory when left out.
         trigger: What started the run, for the history.
 
+    Returns:
+        The run, as it stands in the history: means in each scorer's scale, coverage in 0..1, and how it ended.
+
     Raises:
         ConfigError: the suite, or what it names, is wrong; nothing was asked.
         EvaluationError, HistoryError: the run could not go on; what is stored stays.
@@ -155,20 +159,21 @@ async def evaluate(
     try:
         await parts.judging.prepare()
         run = begin(parts, store, run_id=run_id, trigger=trigger)
-        try:
-            await evaluate_locally(run)
-        except RagscoreError as error:
-            store.finish_run(run_id, status="failed", error=str(error))
-            raise
-        store.finish_run(run_id, status="cancelled" if run.stopping else "complete")
-        evaluate_gate(store, store.run(run_id), checked.suite)
+        row = await carried_to_its_end(run, evaluate_locally)
     finally:
         await parts.judging.aclose()
-    return Evaluation(run_id, summary_of(store, store.run(run_id)), store.path)
+    return Evaluation(run_id, summary_of(store, row), store.path)
 
 
 def evaluate_sync(suite: Any, **named: Any) -> Evaluation:
     """`evaluate`, for scripts.
+
+    Args:
+        suite: As for `evaluate`.
+        named: As for `evaluate`.
+
+    Returns:
+        As `evaluate`.
 
     Raises:
         UsageError: an event loop is running (Jupyter, async code): await `evaluate` there.

@@ -8,13 +8,15 @@ import json as json_
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from ragscore.assembly import Parts, assemble
 from ragscore.cli.progress import Progress
+from ragscore.ending import carried_to_its_end
 from ragscore.errors import RagscoreError
 from ragscore.flows.engine import Engine
-from ragscore.gate import evaluate_gate, kept_exit_code, require_baselines
+from ragscore.gate import kept_exit_code, require_baselines
 from ragscore.history import History, RunRow
 from ragscore.report.comparison import Comparison, compare_runs
 from ragscore.report.hints import command
@@ -119,19 +121,7 @@ async def _executed(parts: Parts, open_run: Callable[[Observer], Run], engine: E
         target = parts.suite.target
         progress.begin(run, f"{target.retriever} {target.version}")
         progress.note(f"engine: {engine.said} · judge: {parts.judge.name} · run {run.run_id}")
-        try:
-            await _carried_out(run, engine)
-        except RagscoreError as error:
-            run.history.finish_run(run.run_id, status="failed", error=str(error))
-            progress.note(f"`{command('resume', run.run_id, history=run.history.path)}` does the rest")
-            raise
-        except (KeyboardInterrupt, asyncio.CancelledError):
-            run.stop()
-        for note in parts.judging.notes:
-            progress.note(note)
-        run.history.finish_run(run.run_id, status="cancelled" if run.stopping else "complete")
-        evaluate_gate(run.history, run.history.run(run.run_id), parts.suite)
-        return run.history.run(run.run_id)
+        return await carried_to_its_end(run, partial(_carried_out, engine=engine))
     finally:
         await parts.judging.aclose()
 
@@ -155,7 +145,19 @@ def exit_code(summary: RunSummary) -> int:
     return 3 if summary.faults else kept_exit_code(summary.run.gate)
 
 
-async def _carried_out(run: Run, engine: Engine) -> None:
+async def _carried_out(run: Run, *, engine: Engine) -> None:
+    try:
+        await _interruptible(run, engine)
+    except RagscoreError:
+        run.observer.note(f"`{command('resume', run.run_id, history=run.history.path)}` does the rest")
+        raise
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        run.stop()
+    for note in run.parts.judging.notes:
+        run.observer.note(note)
+
+
+async def _interruptible(run: Run, engine: Engine) -> None:
     task = asyncio.current_task()
     assert task is not None
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ragscore.assembly import Parts
+from ragscore.contexts import Resolver
 from ragscore.history import History, select
-from ragscore.items import Item
-from ragscore.judges import AttributeClaims, Claim, ExtractClaims, Passage, RateContexts
+from ragscore.items import Context, Item, Response
+from ragscore.judges import AnswerForm, AttributeClaims, ExtractClaims
 from ragscore.judges.llm.client import LiteLLMClient, Price
 from ragscore.judges.llm.prompts import prompt
 from ragscore.judges.tasks import Task
-from ragscore.scorer_kinds import WITHOUT_JUDGE
+from ragscore.rehearsal import CLAIM, CLAIMS, rehearse
+from ragscore.scorer_kinds import READS_OUTPUT, WITHOUT_JUDGE
+from ragscore.scorers import CustomScorer, Scorer
+from ragscore.suite import JudgePart
 
 #: Taken for granted where the history holds no run of the suite: contexts per item, characters per context.
 CONTEXTS, CHARACTERS = 5, 500
+#: Characters of an output, where neither history nor references tell.
+OUTPUT = 300
 #: Characters per token, and tokens of one verdict in a reply (id, decision, a short quote or why).
 PER_TOKEN, PER_VERDICT = 4, 45
 #: Seconds that a call takes where the history knows none of this model.
@@ -25,12 +33,17 @@ LATENCY_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one scorer, or the extraction of claims, takes the first time; an unchanged re-run takes no call."""
+    """What one scorer, or the extraction of claims, takes the first time; an unchanged re-run takes no call.
+
+    A question that several scorers ask stands with the first of them. None is what cannot be known: everything of a
+    scorer of one's own that asks the judge, tokens and cost of a judge that is no model, the cost of a model without a
+    price.
+    """
 
     what: str
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
+    calls: int | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
     cost_usd: float | None
 
 
@@ -41,9 +54,9 @@ class Forecast:
     Attributes:
         items: Items of the dataset.
         shares: Per scorer, and for the claims that are not frozen yet.
-        cost_usd: In all; None when the price is not known.
-        seconds: At the suite's concurrency and rates.
-        remembered_calls: Calls of a second run on unchanged retrieval.
+        cost_usd: In all; None when a part of it is not known.
+        seconds: At the suite's concurrency and rates, for the calls that are known.
+        remembered_calls: Calls of a second run on unchanged retrieval; None when a judge remembers nothing.
         assumed: What the estimate rests on, one line each.
     """
 
@@ -51,130 +64,221 @@ class Forecast:
     shares: Sequence[Share]
     cost_usd: float | None
     seconds: float
-    remembered_calls: int
+    remembered_calls: int | None
     assumed: Sequence[str]
 
     @property
-    def calls(self) -> int:
-        """Calls of a first run."""
-        return sum(share.calls for share in self.shares)
+    def calls(self) -> int | None:
+        """Calls of a first run; None when a part is not known."""
+        return _sum(share.calls for share in self.shares)
 
     @property
-    def tokens(self) -> int:
-        """Prompt and completion tokens of a first run."""
-        return sum(share.prompt_tokens + share.completion_tokens for share in self.shares)
+    def prompt_tokens(self) -> int | None:
+        """Tokens sent in a first run; None when a part is not known."""
+        return _sum(share.prompt_tokens for share in self.shares)
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Tokens of replies in a first run; None when a part is not known."""
+        return _sum(share.completion_tokens for share in self.shares)
 
 
 def forecast(parts: Parts, history: History) -> Forecast:
-    """Estimate a first run of a suite. Makes no call and writes nothing.
+    """Estimate a first run of a suite. Makes no call, runs no code of the user's own and writes nothing.
 
     Args:
         parts: The suite's parts.
-        history: Asked for the contexts and latencies of earlier runs; it need not exist.
+        history: Asked for contexts, outputs and latencies of earlier runs; it need not exist.
     """
     items = parts.dataset.items
-    if parts.judging.model is None:
+    seats = [_Seat.of(part) for part, _ in parts.suite.judge.seats()]
+    if parts.judging.model is None and all(seat.is_free for seat in seats):
         return Forecast(len(items), [], 0.0, 0.0, 0, [f"{parts.judge.name} makes no calls"])
-    per_item, characters, assumed = _contexts(parts, history)
-    latency, told = _latency(parts, history)
-    price = _price(parts)
-    if (seats := len(parts.suite.judge.seats())) > 1:
-        assumed.append(f"figures are those of one judge; {seats} judges vote and take {seats} times as much")
-    passages = tuple(Passage(f"p{number}", "x" * characters) for number in range(1, per_item + 1))
-    shares = [_share("claims", _extractions(parts, items), price)]
+    ours = [scorer for scorer in parts.scorers if scorer.kind not in WITHOUT_JUDGE]
+    assumed: list[str] = []
+    retrieved: tuple[Context, ...] = ()
+    if not all(_is_known(parts.resolvers[scorer.name]) for scorer in ours):
+        retrieved, told = _contexts(parts, history)
+        assumed.append(told)
+    collected = parts.suite.target.kind == "none"
+    answered: str | None = None
+    if not collected and any(scorer.kind in READS_OUTPUT for scorer in ours):
+        answered, told = _output(parts, history)
+        assumed.append(told)
+
+    def contexts(scorer: Scorer, item: Item) -> Sequence[Context]:
+        resolver = parts.resolvers[scorer.name]
+        if not _is_known(resolver):
+            return retrieved
+        held = resolver.extract(item, Response(contexts=item.contexts if collected else None))
+        return held[: resolver.top_k] if isinstance(held, tuple) else ()
+
+    def output(item: Item) -> str | None:
+        return item.output if collected else answered
+
+    notes = asyncio.run(rehearse(ours, items, parts.claims, contexts=contexts, output=output))
+    shares = [
+        _share(who, notes.asked[who], seats)
+        for who in (CLAIMS, *(scorer.name for scorer in ours))
+        if who in notes.asked
+    ]
     for scorer in parts.scorers:
-        if scorer.kind in WITHOUT_JUDGE:
-            continue
-        if scorer.kind not in ("context_recall", "context_precision"):
-            assumed.append(
-                f"{scorer.name} is not in these figures: up to 4 calls per item, most shared with other scorers"
-            )
-            continue
-        make = _attribution if scorer.kind == "context_recall" else _rating
-        shares.append(_share(scorer.name, [make(parts, item, passages) for item in items], price))
-    shares = [share for share in shares if share.calls]
-    costs = [share.cost_usd for share in shares]
+        if _may_ask(scorer):
+            shares.append(Share(scorer.name, None, None, None, None))
+            assumed.append(f"what {scorer.name} asks the judge is not known: it is code of its own")
+    if len(seats) > 1:
+        assumed.append(f"{len(seats)} judges are asked, all but claims and prompts of your own")
+    latency, told = _latency(parts, history)
     judge = parts.suite.judge
-    calls, tokens = sum(s.calls for s in shares), sum(s.prompt_tokens + s.completion_tokens for s in shares)
+    calls, tokens = _known(s.calls for s in shares), _known(s.prompt_tokens for s in shares)
+    tokens += _known(share.completion_tokens for share in shares)
     seconds = max(
         calls * latency / judge.concurrency,
         calls * 60 / judge.rpm if judge.rpm else 0.0,
         tokens * 60 / judge.tpm if judge.tpm else 0.0,
     )
+    costs = [share.cost_usd for share in shares]
     cost = None if any(each is None for each in costs) else sum(each or 0.0 for each in costs)
-    return Forecast(len(items), shares, cost, seconds, 0, [*assumed, told])
+    forgetful = any(scorer.kind in WITHOUT_JUDGE and _may_ask(scorer) for scorer in parts.scorers)
+    forgetful = forgetful or (parts.judging.plugin is not None and parts.judging.memory is None)
+    return Forecast(len(items), shares, cost, seconds, None if forgetful else 0, [*assumed, told])
 
 
-Asked = tuple[Task, int] | None
+@dataclass(frozen=True)
+class _Seat:
+    """One judge of a jury, or the only one, and what it costs; `client` is None for judges that are no model."""
+
+    part: JudgePart
+    client: LiteLLMClient | None
+
+    @classmethod
+    def of(cls, part: JudgePart) -> _Seat:
+        if part.plugin is not None or part.model == "offline":
+            return cls(part, None)
+        price = Price(**part.price.model_dump()) if part.price is not None else None
+        return cls(part, LiteLLMClient(part.model, base_url=part.base_url, api_key=None, price=price))
+
+    @property
+    def is_free(self) -> bool:
+        return self.client is None and self.part.plugin is None
 
 
-def _extractions(parts: Parts, items: Sequence[Item]) -> list[Asked]:
-    if all(scorer.kind != "context_recall" for scorer in parts.scorers):
-        return []
-    asked: dict[tuple[str, str], Asked] = {}
-    for item in items:
-        if item.answerable and item.reference and parts.claims.known(item) is None:
-            facts = max(1, len(item.reference) // 80)
-            reply = len(item.reference) // PER_TOKEN + 10 * facts
-            asked[(item.input, item.reference)] = (ExtractClaims(item.input, item.reference), reply)
-    return list(asked.values())
+def _is_known(resolver: Resolver) -> bool:
+    """Whether contexts are known before anything is called: static ones, and those that the dataset holds."""
+    return all(source in ("item", "none") or source.startswith("static:") for source in resolver.sources)
 
 
-def _attribution(parts: Parts, item: Item, passages: tuple[Passage, ...]) -> Asked:
-    known = parts.claims.known(item)
-    if not item.answerable or (known is None and not item.reference) or not passages:
+def _may_ask(scorer: Scorer) -> bool:
+    """Whether a scorer of the user's own has a judge part; a function is never given a judge."""
+    inner = getattr(scorer, "inner", None) if isinstance(scorer, CustomScorer) else None
+    return inner is not None and hasattr(inner, "judge")
+
+
+def _share(what: str, tasks: Sequence[Task], seats: Sequence[_Seat]) -> Share:
+    calls = sent = reply = 0
+    cost: float | None = 0.0
+    is_model = True
+    for seat_number, seat in enumerate(seats):
+        if seat.is_free:
+            continue
+        own_sent = own_reply = 0
+        for task in tasks:
+            if seat_number and isinstance(task, (ExtractClaims, AnswerForm)):  # lists and forms are not voted on
+                continue
+            parts = _parts_of(task, seat.part)
+            calls += parts
+            messages = prompt(task).messages
+            rubric, data = (len(messages[0]["content"]), len(messages[1]["content"]))
+            own_sent += (parts * rubric + data) // PER_TOKEN
+            own_reply += _reply(task)
+        sent, reply = sent + own_sent, reply + own_reply
+        if seat.client is None:
+            is_model, cost = False, None
+        else:
+            price = seat.client.price_of(own_sent, own_reply)
+            cost = None if cost is None or price is None else cost + price
+    return Share(what, calls, sent if is_model else None, reply if is_model else None, cost)
+
+
+def _parts_of(task: Task, judge: JudgePart) -> int:
+    """Calls that a long list of contexts is split into."""
+    passages = 0 if isinstance(task, (ExtractClaims, AnswerForm)) else len(task.passages)
+    return max(1, math.ceil(passages / judge.max_contexts_per_call)) if judge.max_contexts_per_call else 1
+
+
+def _reply(task: Task) -> int:
+    match task:
+        case ExtractClaims():
+            return len(task.reference) // PER_TOKEN + 10 * max(1, len(task.reference) // CLAIM)
+        case AnswerForm():
+            return PER_VERDICT + 10 * len(task.fields)
+        case AttributeClaims():
+            return PER_VERDICT * len(task.claims)
+    return PER_VERDICT * len(task.passages)
+
+
+def _known(values: Iterable[int | None]) -> int:
+    return sum(each or 0 for each in values)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    found = list(values)
+    return None if None in found else _known(found)
+
+
+def _last_run(parts: Parts, history: History, query: str) -> tuple[Any, ...] | None:
+    """What a query says of the last run of the suite; None without one."""
+    if not history.exists():
         return None
-    texts = known.claims if known is not None else _facts(item.reference or "")
-    claims = tuple(Claim(f"c{number}", text) for number, text in enumerate(texts, start=1))
-    return (AttributeClaims(item.input, claims, passages), PER_VERDICT * len(claims)) if claims else None
+    last = "SELECT run_id FROM runs WHERE suite = ? ORDER BY started_at DESC LIMIT 1"
+    rows = select(history.path, f"WITH last AS ({last}) {query}", [parts.suite.name]).rows
+    return rows[0] if rows and rows[0][0] is not None else None
 
 
-def _rating(parts: Parts, item: Item, passages: tuple[Passage, ...]) -> Asked:
-    if not passages or not (item.reference or item.output or not item.answerable):
-        return None
-    task = RateContexts(item.input, item.reference or item.output, "reference", passages)
-    return task, PER_VERDICT * len(passages)
+def _contexts(parts: Parts, history: History) -> tuple[tuple[Context, ...], str]:
+    found = _last_run(
+        parts,
+        history,
+        """
+        , held AS (SELECT item_id, count(*) AS n, sum(length(text)) AS size FROM latest_contexts
+                   WHERE run_id = (SELECT run_id FROM last) GROUP BY item_id)
+        SELECT (SELECT run_id FROM last), avg(n), sum(size) / sum(n) FROM held
+        """,
+    )
+    number, characters = CONTEXTS, CHARACTERS
+    told = f"{CONTEXTS} contexts of {CHARACTERS} characters per item (no run to learn from yet)"
+    if found is not None and found[1] is not None and found[2] is not None:
+        run_id, mean, size = found
+        number, characters = max(1, round(mean)), max(1, round(size))
+        told = f"{mean:.1f} contexts of {size:.0f} characters per item, as in run {run_id}"
+    # Different texts: equal ones are one context.
+    return tuple(Context(f"{n} ".ljust(characters, "x")) for n in range(1, number + 1)), told
 
 
-def _facts(reference: str) -> list[str]:
-    size = 80
-    return [reference[start : start + size] for start in range(0, len(reference), size)]
+def _output(parts: Parts, history: History) -> tuple[str | None, str]:
+    found = _last_run(
+        parts,
+        history,
+        """
+        SELECT (SELECT run_id FROM last), count(*), avg(length(output)) FROM latest_items
+        WHERE run_id = (SELECT run_id FROM last)
+        """,
+    )
+    if found is not None and found[1]:
+        run_id, _, size = found
+        if size is None:
+            return None, f"no output, as in run {run_id}"
+        return _sentences(max(1, round(size))), f"an output of {size:.0f} characters per item, as in run {run_id}"
+    lengths = [len(item.reference) for item in parts.dataset.items if item.reference]
+    size = round(sum(lengths) / len(lengths)) if lengths else OUTPUT
+    why = "as long as the references" if lengths else "by default"
+    return _sentences(max(1, size)), f"an output of {size} characters per item, {why} (no run to learn from yet)"
 
 
-def _share(what: str, asked: Sequence[Asked], price: LiteLLMClient) -> Share:
-    sent = reply = calls = 0
-    for each in asked:
-        if each is not None:
-            calls += 1
-            sent += sum(len(message["content"]) for message in prompt(each[0]).messages) // PER_TOKEN
-            reply += each[1]
-    return Share(what, calls, sent, reply, price.price_of(sent, reply))
-
-
-def _price(parts: Parts) -> LiteLLMClient:
-    judge = parts.suite.judge
-    price = Price(**judge.price.model_dump()) if judge.price is not None else None
-    return LiteLLMClient(judge.model, base_url=judge.base_url, api_key=None, price=price)
-
-
-def _contexts(parts: Parts, history: History) -> tuple[int, int, list[str]]:
-    rows: list[tuple[Any, ...]] = []
-    if history.exists():
-        rows = select(
-            history.path,
-            """
-            WITH last AS (SELECT run_id FROM runs WHERE suite = ? ORDER BY started_at DESC LIMIT 1),
-            held AS (SELECT item_id, count(*) AS n, sum(length(text)) AS size FROM latest_contexts
-                     WHERE run_id = (SELECT run_id FROM last) GROUP BY item_id)
-            SELECT (SELECT run_id FROM last), avg(n), sum(size) / sum(n) FROM held
-            """,
-            [parts.suite.name],
-        ).rows
-    if rows and rows[0][1] is not None and rows[0][2] is not None:
-        run_id, contexts, size = rows[0]
-        told = f"{contexts:.1f} contexts of {size:.0f} characters per item, as in run {run_id}"
-        return max(1, round(contexts)), max(1, round(size)), [told]
-    return CONTEXTS, CHARACTERS, [f"{CONTEXTS} contexts of {CHARACTERS} characters per item (no run to learn from yet)"]
+def _sentences(characters: int) -> str:
+    """A text of sentences that are as long as claims are taken to be."""
+    numbers = range(max(1, characters // CLAIM))
+    return " ".join(f"Fact {number} ".ljust(CLAIM - 2, "x") + "." for number in numbers)
 
 
 def _latency(parts: Parts, history: History) -> tuple[float, str]:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from ragscore.items import Evidence, Judgement, Status, Usage, Verdict, digest
 from ragscore.judges.judgement_store import JudgementStore
 from ragscore.judges.protocol import PreparedJudge
-from ragscore.judges.tasks import AnswerForm, AttributeClaims, ExtractClaims, RateContexts, Task
+from ragscore.judges.tasks import AnswerForm, AttributeClaims, CrossClaims, ExtractClaims, RateContexts, Task
 
 #: Rises when the shape or the meaning of what is kept changes; what was kept before is then judged again.
 FORMAT = 1
@@ -235,7 +235,9 @@ def _questions(task: Task) -> tuple[_Question, ...]:
         case AttributeClaims():
             passages = sorted(task.passages, key=lambda passage: passage.text)
             texts = [passage.text for passage in passages]
-            content = (task.name, task.question, [claim.text for claim in task.claims], texts)
+            content: tuple[object, ...] = (task.name, task.question, [claim.text for claim in task.claims], texts)
+            if isinstance(task, CrossClaims):
+                content += ([claim.id[:1] for claim in task.claims], task.reference, task.output)
             return (_Question(content, tuple(c.id for c in task.claims), tuple(p.id for p in passages)),)
         case RateContexts():
             return tuple(

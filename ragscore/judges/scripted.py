@@ -10,13 +10,17 @@ from typing import TypeVar
 from ragscore.errors import RagscoreError
 from ragscore.items import Evidence, Judgement, Status, Usage, Verdict
 from ragscore.judges.tasks import (
+    ELSEWHERE,
+    ONLY_HERE,
     AnswerForm,
     AttributeClaims,
     ContradictClaims,
+    CrossClaims,
     ExtractClaims,
     ExtractEntities,
     GradeContexts,
     MapClaims,
+    Passage,
     RateContexts,
     RateStatements,
     Task,
@@ -34,7 +38,8 @@ class ScriptedJudge:
         claims: The claims by reference; by default the whole reference is one claim.
         supported: Whether a claim is supported, by claim text.
         relevant: Whether a passage is relevant, by passage text.
-        mapped: The texts of the passages that state a claim, by claim text (`map_claims`).
+        mapped: The texts of the passages that state a claim, by claim text (`map_claims`, `cross_claims`; whether the
+            other text states it, `supported` says, asked as for that text alone).
         contradicted: Whether a claim is contradicted, by claim text.
         answers: `yes`, `unsure` or `no`, by claim text (`rate_statements`).
         grades: `high used`, `low`, …, by passage text (`grade_contexts`).
@@ -107,7 +112,14 @@ class ScriptedJudge:
         return Counter(task.name for task in self.tasks)
 
     def prompt_version(self, task: Task) -> str:
-        """A scripted judge has no prompt; this stands for it."""
+        """A scripted judge has no prompt; this stands for it.
+
+        Args:
+            task: What would be asked.
+
+        Returns:
+            The task's name and `.scripted`.
+        """
         return f"{task.name}.scripted"
 
     async def prepare(self) -> None:
@@ -116,6 +128,12 @@ class ScriptedJudge:
 
     async def ask(self, task: Task) -> Judgement:
         """The scripted decisions on one task.
+
+        Args:
+            task: What is asked; kept in `tasks`.
+
+        Returns:
+            One verdict per claim or context that the tables decide, in order.
 
         Raises:
             RagscoreError: the one given as `raises`.
@@ -169,7 +187,11 @@ class ScriptedJudge:
             nowhere: tuple[str, ...] | list[str] = ()
             texts = _told(self._mapped, claim.text, task, nowhere) or ()
             evidence = tuple(Evidence(p.id, p.text, verified=True) for p in task.passages if p.text in texts)
-            yield Verdict(claim.id, bool(evidence), why="as scripted", evidence=evidence)
+            label = None
+            if isinstance(task, CrossClaims):
+                alone = AttributeClaims(task.question, (claim,), (Passage("p1", task.other(claim)),))
+                label = ELSEWHERE if _told(self._supported, claim.text, alone, self._default) else ONLY_HERE
+            yield Verdict(claim.id, bool(evidence), why="as scripted", evidence=evidence, label=label)
 
     def _decide(
         self, script: Script[bool], task: Task, texts: list[tuple[str, str]]

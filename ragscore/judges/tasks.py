@@ -98,6 +98,34 @@ class MapClaims(AttributeClaims):
 
 
 @dataclass(frozen=True, slots=True)
+class CrossClaims(MapClaims):
+    """`MapClaims` for claims of the reference (ids c…) and statements of the output (ids o…), and one thing more.
+
+    `Verdict.label` says whether the other text alone supports the claim, `elsewhere` or `only here`: the output for a
+    claim of the reference, the reference for a statement of the output. One answer serves all that is counted from
+    reference × output × contexts.
+    """
+
+    reference: str = ""
+    output: str = ""
+    name: str = "cross_claims"
+
+    @property
+    def key(self) -> str:
+        """A hash of everything that the answer depends on, the judge aside."""
+        claims = [(claim.id[:1], claim.text) for claim in self.claims]
+        return digest(self.name, self.question, claims, [p.text for p in self.passages], self.reference, self.output)
+
+    def other(self, claim: Claim) -> str:
+        """The text that the label of a claim is about."""
+        return self.reference if claim.id.startswith("o") else self.output
+
+
+#: Labels of the verdicts on `CrossClaims`.
+ELSEWHERE, ONLY_HERE = "elsewhere", "only here"
+
+
+@dataclass(frozen=True, slots=True)
 class ContradictClaims(AttributeClaims):
     """Is each claim contradicted by `passages`? A positive verdict says that it is; silence is no contradiction."""
 

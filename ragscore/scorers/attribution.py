@@ -95,8 +95,12 @@ class Inquiry:
         self.output_claims = judgement.claims
         return judgement.claims
 
-    async def of_reference(self) -> tuple[str, ...]:
-        """The claims of the reference: those of the item, the frozen ones, or extracted now and frozen."""
+    async def of_reference(self, *, may_be_none: bool = False) -> tuple[str, ...]:
+        """The claims of the reference: those of the item, the frozen ones, or extracted now and frozen.
+
+        Args:
+            may_be_none: Whether to go on where the reference states no claim.
+        """
         known = self.claims.known(self.sample.item)
         if known is None:
             _ = self.reference
@@ -106,7 +110,7 @@ class Inquiry:
             if known is None:
                 raise self.stop(judgement.status if judgement is not None else Status.JUDGE_ERROR)
         self.claim_set = known
-        if not known.claims:
+        if not known.claims and not may_be_none:
             raise self.stop(Status.NO_CLAIMS)
         return known.claims
 

@@ -9,11 +9,11 @@ from typing import Literal
 from ragscore.items import Context, Finding, Score, Status, Verdict
 from ragscore.judges.claims import ClaimSource
 from ragscore.judges.protocol import Judge
-from ragscore.judges.tasks import MapClaims, RateContexts
+from ragscore.judges.tasks import RateContexts
 from ragscore.scorers.arithmetic import average_precision
 from ragscore.scorers.attribution import numbered
-from ragscore.scorers.fused import relevance_of
-from ragscore.scorers.outcome import by_id, finding, outcome
+from ragscore.scorers.fused import Fused, about, attribution, relevance_of
+from ragscore.scorers.outcome import by_id, decided, finding
 from ragscore.scorers.protocol import Judged, Passages, Sample
 from ragscore.scorers.reasons import precision_reason
 
@@ -36,7 +36,7 @@ class ContextPrecision:
         missing_reference: Whether an item with nothing to judge against takes part in means with its 0 (`zero`) or
             not (`exclude`).
         fused: Where it is judged against the reference, take relevance from claims x contexts (`scorers.fused`) instead
-            of asking about each context.
+            of asking about each context; `answer`: with the output in the same question.
 
     Source: average precision (Manning et al., *Introduction to Information Retrieval*, §8.4); context precision of
     RAGAS (https://arxiv.org/abs/2309.15217).
@@ -47,7 +47,7 @@ class ContextPrecision:
     against: Against = "auto"
     duplicates: Literal["count", "once"] = "count"
     missing_reference: str = "zero"
-    fused: bool = False
+    fused: Fused = False
     kind: str = "context_precision"
     version: str = "1"
 
@@ -78,30 +78,21 @@ class ContextPrecision:
         if not claim_set.claims:
             return Judged(Status.NO_CLAIMS, passages, extraction=extraction)
         stated = numbered(claim_set.claims)
-        mapped = await judge.ask(MapClaims(sample.item.input, stated, passages.passages))
-        judgement = relevance_of(mapped, stated, passages.passages)
+        mapped = await judge.ask(attribution(sample, claim_set.claims, passages.passages, fused=self.fused))
+        judgement = relevance_of(about(mapped, stated), stated, passages.passages)
         return Judged(judgement.status, passages, judgement, extraction=extraction, against="reference")
 
     def score(self, sample: Sample, judged: Judged) -> Score:
         """Average precision over the ranks; a context that was never decided makes the item a judge error."""
-        findings = self._findings(sample.contexts.contexts, judged)
-        exact = reason = error = None
-        if judged.status is Status.OK:
-            undecided = [f.id for f in findings if f.positive is None]
-            if undecided:
-                error = f"no verdict for the contexts at ranks {', '.join(undecided)}"
-            else:
-                exact = average_precision([bool(f.positive) for f in findings])
-                reason = precision_reason(findings, exact)
-        return outcome(
+        return decided(
             self,
             sample,
             judged,
+            self._findings(sample.contexts.contexts, judged),
             missing_reference=self.missing_reference,
-            exact=exact,
-            reason=reason,
-            findings=findings,
-            error=error,
+            exact=average_precision,
+            reason=precision_reason,
+            named="the contexts at ranks ",
         )
 
     def _expected(self, sample: Sample) -> tuple[str | None, Literal["reference", "output"]]:

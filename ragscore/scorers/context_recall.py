@@ -8,10 +8,10 @@ from fractions import Fraction
 from ragscore.items import Finding, Score, Status
 from ragscore.judges.claims import ClaimSource
 from ragscore.judges.protocol import Judge
-from ragscore.judges.tasks import AttributeClaims, MapClaims
 from ragscore.scorers.arithmetic import recall
 from ragscore.scorers.attribution import numbered
-from ragscore.scorers.outcome import by_id, finding, outcome
+from ragscore.scorers.fused import Fused, about, attribution
+from ragscore.scorers.outcome import by_id, decided, finding
 from ragscore.scorers.protocol import Judged, Passages, Sample
 from ragscore.scorers.reasons import recall_reason
 
@@ -28,7 +28,8 @@ class ContextRecall:
         name: The name in the history; two of a kind in one suite need different ones.
         scale: The score of a perfect item; > 0.
         missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
-        fused: Ask which contexts state each claim, so that precision can be told from the same answer.
+        fused: True: ask which contexts state each claim, so that precision can be told from the same answer;
+            `answer`: ask about the output at once, for utilisation and noise sensitivity (`scorers.fused`).
 
     Source: context recall of RAGAS (Es et al., 2024, https://arxiv.org/abs/2309.15217). It departs in that claims are
     frozen, so that the denominator does not move from run to run.
@@ -37,7 +38,7 @@ class ContextRecall:
     name: str = "context_recall"
     scale: Fraction = Fraction(1)
     missing_reference: str = "zero"
-    fused: bool = False
+    fused: Fused = False
     kind: str = "context_recall"
     version: str = "1"
 
@@ -61,9 +62,9 @@ class ContextRecall:
             return Judged(Status.NO_CLAIMS, passages=passages, claims=claim_set, extraction=extraction)
         if not passages.passages or claim_set is None:
             return Judged(Status.NO_CONTEXT, passages=passages, claims=claim_set)
-        ask = MapClaims if self.fused else AttributeClaims
-        task = ask(item.input, numbered(claim_set.claims), passages.passages)
-        judgement = await judge.ask(task)
+        judgement = await judge.ask(attribution(sample, claim_set.claims, passages.passages, fused=self.fused))
+        if self.fused:
+            judgement = about(judgement, numbered(claim_set.claims))
         return Judged(judgement.status, passages, judgement, claim_set, extraction, against="reference")
 
     def score(self, sample: Sample, judged: Judged) -> Score:
@@ -84,21 +85,12 @@ class ContextRecall:
                     why="no context was retrieved" if missing else "",
                 )
             )
-        exact = reason = error = None
-        if judged.status is Status.OK:
-            undecided = [f.id for f in findings if f.positive is None]
-            if undecided:
-                error = f"no verdict for {', '.join(undecided)}"
-            else:
-                exact = recall([bool(f.positive) for f in findings])
-                reason = recall_reason(findings)
-        return outcome(
+        return decided(
             self,
             sample,
             judged,
+            findings,
             missing_reference=self.missing_reference,
-            exact=exact,
-            reason=reason,
-            findings=findings,
-            error=error,
+            exact=recall,
+            reason=lambda found, _: recall_reason(found),
         )

@@ -12,9 +12,9 @@ from fractions import Fraction
 from ragscore.items import Score, Status
 from ragscore.judges.claims import ClaimSource
 from ragscore.judges.protocol import Judge
-from ragscore.judges.tasks import AttributeClaims, MapClaims
 from ragscore.scorers.arithmetic import recall
-from ragscore.scorers.attribution import STATED_CLAIM, Inquiry, Stopped, as_passage, claim_findings, numbered, yes
+from ragscore.scorers.attribution import STATED_CLAIM, Inquiry, Stopped, as_passage, claim_findings, yes
+from ragscore.scorers.fused import crossed
 from ragscore.scorers.outcome import by_id, outcome
 from ragscore.scorers.protocol import Judged, Sample
 from ragscore.scorers.reasons import recall_reason
@@ -30,7 +30,7 @@ class ContextUtilization:
         name: The name in the history; two of a kind in one suite need different ones.
         scale: The score of a perfect item; > 0.
         missing_reference: Whether an item without reference takes part in means with its 0 (`zero`) or not (`exclude`).
-        fused: Ask of the contexts what a fused `context_recall` asks.
+        fused: Ask all at once, as `context_recall` with `fused="answer"` does.
 
     Source: context utilization of RAGChecker (Ru et al., 2024, https://arxiv.org/abs/2408.08067). RAGAS's namesake is
     context precision judged against the output.
@@ -50,12 +50,14 @@ class ContextUtilization:
             output = inquiry.output
             inquiry.need_contexts()
             known = await inquiry.of_reference()
-            ask = MapClaims if self.fused else AttributeClaims
-            task = ask(sample.item.input, numbered(known), inquiry.passages.passages)
-            found = await inquiry.answer("found", task)
-            if not any(yes(found, len(known))):
+            if self.fused:
+                await crossed(inquiry, known, of="reference")
+            else:
+                await inquiry.supported("found", known, inquiry.passages.passages)
+            if not any(yes(inquiry.made["found"], len(known))):
                 raise inquiry.stop(Status.NO_CLAIMS, "the contexts support no claim of the reference: nothing to use")
-            await inquiry.supported("stated", known, as_passage(output))
+            if not self.fused:
+                await inquiry.supported("other", known, as_passage(output))
             return inquiry.judged(against="reference")
         except Stopped as end:
             return end.judged
@@ -66,7 +68,7 @@ class ContextUtilization:
             return outcome(self, sample, judged, missing_reference=self.missing_reference)
         texts = judged.claims.claims
         found = yes(judged.also["found"], len(texts))
-        stated = claim_findings(STATED_CLAIM, texts, by_id(judged.also["stated"]), None)
+        stated = claim_findings(STATED_CLAIM, texts, by_id(judged.also["other"]), None)
         usable = [each for each, there in zip(stated, found, strict=True) if there]
         exact = recall([bool(each.positive) for each in usable])
         return outcome(self, sample, judged, exact=exact, reason=recall_reason(usable), findings=usable)
@@ -83,6 +85,8 @@ class NoiseSensitivity:
         name: The name in the history; two of a kind in one suite need different ones.
         scale: The score where every claim is such a one; > 0.
         missing_reference: Kept for alikeness with other scorers; an item without reference never has a score here.
+        fused: Ask all at once, as `context_recall` with `fused="answer"` does; the output's claims are its sentences
+            then.
 
     Source: noise sensitivity of RAGAS and RAGChecker (https://arxiv.org/abs/2408.08067); they tell relevant from
     irrelevant contexts, this one counts any.
@@ -91,6 +95,7 @@ class NoiseSensitivity:
     name: str = "noise_sensitivity"
     scale: Fraction = Fraction(1)
     missing_reference: str = "zero"
+    fused: bool = False
     kind: str = "noise_sensitivity"
     version: str = "1"
 
@@ -101,9 +106,12 @@ class NoiseSensitivity:
             reference = inquiry.reference
             _ = inquiry.output
             inquiry.need_contexts()
-            said = await inquiry.of_output()
-            await inquiry.supported("true", said, as_passage(reference))
-            await inquiry.supported("found", said, inquiry.passages.passages)
+            if self.fused:
+                await crossed(inquiry, await inquiry.of_reference(may_be_none=True), of="output")
+            else:
+                said = await inquiry.of_output()
+                await inquiry.supported("other", said, as_passage(reference))
+                await inquiry.supported("found", said, inquiry.passages.passages)
             return inquiry.judged(against="reference")
         except Stopped as end:
             return end.judged
@@ -113,7 +121,7 @@ class NoiseSensitivity:
         if judged.status is not Status.OK:
             return outcome(self, sample, judged, missing_reference="exclude", zeros=frozenset())
         count = len(judged.output_claims)
-        pairs = zip(yes(judged.also["true"], count), yes(judged.also["found"], count), strict=True)
+        pairs = zip(yes(judged.also["other"], count), yes(judged.also["found"], count), strict=True)
         noisy = [there and not true for true, there in pairs]
         verdicts = by_id(judged.also["found"])
         findings = claim_findings("noise_claim", judged.output_claims, verdicts, judged.passages, positive=noisy)

@@ -34,6 +34,13 @@ def scored(value: float | bool | Fraction, *, reason: str = "") -> Score:
         value: In the scorer's scale; True and False are all and nothing of it.
         reason: What is shown beside it.
 
+    Returns:
+        A row of which the scorer's name and kind are filled in later.
+
+    Raises:
+        ValueError: it is not finite.
+        TypeError: it is no number.
+
     >>> scored(0.5, reason="one of two").value
     0.5
     """
@@ -43,6 +50,12 @@ def scored(value: float | bool | Fraction, *, reason: str = "") -> Score:
 
 def not_scored(reason: str) -> Score:
     """Says that an item cannot be scored (status `abstained`, no number), for a scorer of one's own to return.
+
+    Args:
+        reason: What is shown instead of a score.
+
+    Returns:
+        A row without a score, left out of means and counted against coverage.
 
     >>> not_scored("no sources to check").status
     <Status.ABSTAINED: 'abstained'>
@@ -122,6 +135,9 @@ def scorer(
         name: Its name in the history; that of the function when left out.
         scale: The score of a perfect item; what the function gives lies between 0 and this.
         version: Rises whenever the same item would score differently.
+
+    Returns:
+        The scorer; of the decorator with arguments, what makes it.
 
     >>> @scorer
     ... def is_short(item, response):

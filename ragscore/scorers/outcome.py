@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 from ragscore.items import Finding, Judgement, Score, Status, Verdict
@@ -90,6 +90,48 @@ def outcome(
         scorer_version=scorer.version,
         usage=judged.usage,
         calls=judged.calls,
+    )
+
+
+def decided(
+    scorer: Scorer,
+    sample: Sample,
+    judged: Judged,
+    findings: Sequence[Finding],
+    *,
+    missing_reference: str,
+    exact: Callable[[Sequence[bool]], Fraction],
+    reason: Callable[[Sequence[Finding], Fraction], str],
+    named: str = "",
+) -> Score:
+    """The score row that follows from a decision per finding; a missing decision is a judge error, and no "no".
+
+    Args:
+        scorer: Whose row it is.
+        sample: What was judged.
+        judged: What the judge part gave.
+        findings: One per claim or context, in order.
+        missing_reference: `zero` or `exclude`.
+        exact: The score by the decisions.
+        reason: What is said about it.
+        named: What the ids of findings are, before they are named as undecided.
+    """
+    undecided = [each.id for each in findings if each.positive is None]
+    found = said = error = None
+    if judged.status is Status.OK and undecided:
+        error = f"no verdict for {named}{', '.join(undecided)}"
+    elif judged.status is Status.OK:
+        found = exact([bool(each.positive) for each in findings])
+        said = reason(findings, found)
+    return outcome(
+        scorer,
+        sample,
+        judged,
+        missing_reference=missing_reference,
+        exact=found,
+        reason=said,
+        findings=findings,
+        error=error,
     )
 
 

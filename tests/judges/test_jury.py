@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ragscore.api import evaluate
 from ragscore.errors import ConfigError
 from ragscore.items import Status
-from ragscore.judges import AttributeClaims, Claim, ExtractClaims, Passage, RateStatements
+from ragscore.judges import AttributeClaims, Claim, CrossClaims, ExtractClaims, Passage, RateStatements
 from ragscore.judges.agreement import krippendorff_alpha
 from ragscore.judges.jury import Jury
 from ragscore.judges.scripted import ScriptedJudge
@@ -125,3 +125,14 @@ async def test_a_suite_with_a_jury_keeps_agreement_with_every_verdict_and_shows_
     assert len(json.loads(params)["jury"]) == 2
     assert "the 2 judges agree by Krippendorff's alpha 1.00 over 16 verdicts" in evaluation.summary.advice
     assert not Path("questions.claims.jsonl").exists()  # nothing is frozen that a better judge would be held to
+
+
+@pytest.mark.parametrize(("rule", "expected"), [("majority", "elsewhere"), ("unanimous", "only here")])
+async def test_the_other_text_of_a_crossed_claim_is_a_vote_of_its_own(rule: Any, expected: str) -> None:
+    task = CrossClaims("?", (Claim("c1", "all"),), (Passage("p1", "x"),), reference="all", output="y")
+    members = [
+        ScriptedJudge(name=name, mapped={"all": ["x"]}, supported={"all": there})
+        for name, there in (("a", True), ("b", True), ("c", False))
+    ]
+    (verdict,) = (await Jury(members, rule=rule).ask(task)).verdicts
+    assert (verdict.positive, verdict.label, verdict.confidence) == (True, expected, 1.0)

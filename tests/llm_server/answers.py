@@ -4,7 +4,7 @@ The data of a prompt stands in fences, whose marker is a random word of the call
 
     <<<MARKER claims>>>       lines `[c1] text`
     <<<MARKER context p1>>>   text
-    <<<MARKER question>>>, <<<MARKER reference>>>, <<<MARKER expected>>>
+    <<<MARKER question>>>, <<<MARKER reference>>>, <<<MARKER expected>>>, <<<MARKER output>>>
     <<<MARKER end>>>          closes each
 
 Only fences with the marker of the first one count, as honest models are asked to do: text inside a context cannot add
@@ -22,6 +22,8 @@ from typing import Any
 
 FENCE = re.compile(r"^<<<([0-9A-Za-z]{4,}) ([a-z]+)(?: ([^>\n]+))?>>>$", re.MULTILINE)
 _CLAIM = re.compile(r"^\[([^\]\n]+)\] (.*)$", re.MULTILINE)
+_KEYS = re.compile(r"^Keys: (.*)$", re.MULTILINE)
+_KEY = re.compile(r'"(\w+)" \((boolean|number|text)\)')
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？।]|[.!?](?!\s|$))*(?:[.!?。！？।]|(?=\n|$))")
 #: Scripts written without spaces between words: compared by pairs of characters.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
@@ -37,6 +39,8 @@ class Prompt:
     question: str = ""
     reference: str = ""
     expected: str = ""
+    output: str = ""
+    rubric: str = ""  # the system messages
     marker: str | None = None
     content: str = ""  # what was asked, without the marker and without what was said about an earlier reply
 
@@ -74,6 +78,8 @@ def read(messages: Sequence[Mapping[str, Any]]) -> Prompt:
         blocks.get("question", ""),
         blocks.get("reference", ""),
         blocks.get("expected", ""),
+        blocks.get("output", ""),
+        "\n".join(text for text, message in zip(texts, messages, strict=True) if message.get("role") == "system"),
         marker,
         "\x00".join([*(t for t, m in zip(texts, messages, strict=True) if m.get("role") == "system"), text]).replace(
             marker, "MARKER"
@@ -83,15 +89,21 @@ def read(messages: Sequence[Mapping[str, Any]]) -> Prompt:
 
 def honest(prompt: Prompt, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """The reply of an honest model; for a probe, an example of what `schema` asks for."""
+    if (keys := _KEYS.search(prompt.content)) is not None:  # a form of the user's own
+        usual: dict[str, Any] = {"boolean": True, "number": 1, "text": "so"}
+        return {name: usual[kind] for name, kind in _KEY.findall(keys[1])}
     if prompt.task == "probe":
         example = example_of(schema or {})
         return example if isinstance(example, dict) else {"ok": True}
     if prompt.task == "extraction":
         return {"claims": list(dict.fromkeys(sentences(prompt.reference)))}
     if prompt.task == "attribution":
-        return {"verdicts": [_attributed(id, text, prompt.contexts) for id, text in prompt.claims.items()]}
+        return {"verdicts": [_claim(id, text, prompt) for id, text in prompt.claims.items()]}
     expected = sentences(prompt.expected) or [prompt.question]
-    return {"verdicts": [_rated(id, text, expected) for id, text in prompt.contexts.items()]}
+    rows = [_rated(id, text, expected) for id, text in prompt.contexts.items()]
+    if '"used"' in prompt.rubric:
+        rows = [{**row, "relevance": "high" if row["relevant"] else "none", "used": row["relevant"]} for row in rows]
+    return {"verdicts": rows}
 
 
 @lru_cache(maxsize=20_000)
@@ -138,6 +150,20 @@ def _attributed(id: str, claim: str, contexts: Mapping[str, str]) -> dict[str, A
         return {"id": id, "supported": False, "contexts": [], "quote": "", "why": "fewer than half of its words"}
     quote = max(sentences(contexts[best]), key=lambda sentence: len(wanted & words(sentence)))
     return {"id": id, "supported": True, "contexts": [best], "quote": quote[:200], "why": "its words stand there"}
+
+
+def _claim(id: str, claim: str, prompt: Prompt) -> dict[str, Any]:
+    """The verdict on a claim, with what else the rubric asks for: every context that states it, the other text, …"""
+    row = _attributed(id, claim, prompt.contexts)
+    if row["supported"] and "every context" in prompt.rubric:
+        row["contexts"] = [name for name, text in prompt.contexts.items() if supports(claim, text)]
+    if '"elsewhere"' in prompt.rubric:
+        row["elsewhere"] = supports(claim, prompt.reference if id.startswith("o") else prompt.output)
+    if '"contradicted"' in prompt.rubric:
+        row["contradicted"] = False  # words do not tell
+    if '"answers"' in prompt.rubric:
+        row["answers"] = "yes" if supports(prompt.question, claim) else "unsure"
+    return row
 
 
 def _rated(id: str, text: str, expected: Sequence[str]) -> dict[str, Any]:

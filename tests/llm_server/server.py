@@ -109,7 +109,8 @@ class ModelServer:
         fault = self._fault(body, prompt)
         while len(stats.last) >= max(1, config.keep):
             stats.last.popleft()
-        stats.last.append({"path": asked.path, "headers": dict(asked.headers), "body": body, "fault": fault})
+        seen = {"path": asked.path, "headers": dict(asked.headers), "body": body, "fault": fault}
+        stats.last.append(seen)
         rejected = self._refused(asked, body, chars) or (faults.rejection(fault, body) if fault else None)
         if fault == "hang":
             stats.per_fault[fault] += 1
@@ -131,6 +132,8 @@ class ModelServer:
             retry_after = config.retry_after_s if fault in ("429", "503") else None
             await _reply(writer, rejected.status, _error(rejected), retry_after=retry_after)
             return True
+        if reply is not None:
+            seen["reply"] = reply["choices"][0]["message"]["content"]
         await _reply(writer, 200, reply)
         if content_ok:
             stats.answered += 1

@@ -61,7 +61,7 @@ class Stats:
         was still there, whole or with rows missing. `honest`: per content, how often it was answered in full (a
         figure above 1 was paid twice). `attempts`: per content, how often it was asked; what was said about an earlier
         reply is not part of the content. `abandoned`: the client left before the reply. `per_fault` counts what
-        was done; `last` are the last requests (path, headers, body, fault).
+        was done; `last` are the last requests (path, headers, body, fault, and the `reply` of those that got one).
         """
         return {
             "requests": self.requests,

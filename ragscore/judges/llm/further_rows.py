@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -29,7 +30,7 @@ from ragscore.judges.llm.replies import (
     label,
     strict_schema,
 )
-from ragscore.judges.tasks import AnswerForm, Claim
+from ragscore.judges.tasks import ELSEWHERE, ONLY_HERE, AnswerForm, Claim
 
 Names = Annotated[list[Text], BeforeValidator(_listed)]
 Quote = Annotated[Text, BeforeValidator(_joined)]
@@ -73,6 +74,17 @@ class MapRow(FurtherRow):
         for passage in quotes.known(self.contexts):
             evidence.setdefault(passage, Evidence(passage, "", verified=False))
         return Verdict(id, positive=True, evidence=tuple(evidence.values()), warnings=checked.warnings)
+
+
+class CrossRow(MapRow):
+    """Which contexts state a claim, and whether the other text does."""
+
+    elsewhere: Label
+
+    def verdict(self, id: str, claim: Claim | None, quotes: Quotes) -> Verdict:
+        """As for a mapped claim; the other text is the label."""
+        verdict = super().verdict(id, claim, quotes)
+        return replace(verdict, label=ELSEWHERE if self.elsewhere else ONLY_HERE)
 
 
 class ContradictionRow(FurtherRow):
@@ -121,6 +133,12 @@ class MapReply(_Reply):
     verdicts: list[MapRow]
 
 
+class CrossReply(_Reply):
+    """Claims, the contexts that state them, and the other text."""
+
+    verdicts: list[CrossRow]
+
+
 class ContradictionReply(_Reply):
     """Verdicts on contradiction."""
 
@@ -142,6 +160,7 @@ class GradeReply(_Reply):
 #: The form of a row by task.
 ROWS: Mapping[str, type[FurtherRow]] = {
     "map_claims": MapRow,
+    "cross_claims": CrossRow,
     "contradict_claims": ContradictionRow,
     "rate_statements": StatementRow,
     "grade_contexts": GradeRow,
@@ -149,6 +168,7 @@ ROWS: Mapping[str, type[FurtherRow]] = {
 FURTHER_SCHEMAS: Mapping[str, dict[str, Any]] = {
     "extract_entities": strict_schema(ClaimsReply),
     "map_claims": strict_schema(MapReply),
+    "cross_claims": strict_schema(CrossReply),
     "contradict_claims": strict_schema(ContradictionReply),
     "rate_statements": strict_schema(StatementReply),
     "grade_contexts": strict_schema(GradeReply),

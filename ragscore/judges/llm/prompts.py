@@ -19,7 +19,7 @@ from typing import Any
 
 from ragscore.judges.llm.further_rows import schema_of
 from ragscore.judges.llm.replies import clean
-from ragscore.judges.tasks import AnswerForm, AttributeClaims, ExtractClaims, RateContexts, Task
+from ragscore.judges.tasks import AnswerForm, AttributeClaims, CrossClaims, ExtractClaims, RateContexts, Task
 
 VERSIONS = {
     "extract_claims": "v1",
@@ -27,6 +27,7 @@ VERSIONS = {
     "rate_contexts": "v1",
     "extract_entities": "v1",
     "map_claims": "v1",
+    "cross_claims": "v1",
     "contradict_claims": "v1",
     "rate_statements": "v1",
     "grade_contexts": "v1",
@@ -108,6 +109,9 @@ def _blocks(task: Task) -> list[tuple[str, str]]:
             blocks.append(("reference", task.reference))
         case AttributeClaims():
             blocks.append(("claims", "\n".join(f"[{claim.id}] {single_line(claim.text)}" for claim in task.claims)))
+            if isinstance(task, CrossClaims):
+                blocks += [("reference", task.reference)] if task.reference else []
+                blocks.append(("output", task.output))
             blocks += [(f"context {passage.id}", passage.text) for passage in task.passages]
         case RateContexts():
             if task.expected is not None:

@@ -24,8 +24,11 @@ from ragscore.judges.offline.rules import (
 )
 from ragscore.judges.offline.words import Token, tokens
 from ragscore.judges.tasks import (
+    ELSEWHERE,
+    ONLY_HERE,
     AttributeClaims,
     ContradictClaims,
+    CrossClaims,
     ExtractClaims,
     ExtractEntities,
     GradeContexts,
@@ -58,7 +61,14 @@ class OfflineJudge:
     prompt_version = "lexical-1"
 
     async def ask(self, task: Task) -> Judgement:
-        """Decide on one task. Takes about a millisecond a claim, and never fails."""
+        """Decide on one task. Takes about a millisecond a claim, and never fails.
+
+        Args:
+            task: What is asked.
+
+        Returns:
+            One verdict per claim or context, in order; status ABSTAINED for what words alone cannot tell.
+        """
         if isinstance(task, MapClaims):
             return self._map(task)
         if isinstance(task, (ContradictClaims, RateStatements, GradeContexts, ExtractEntities)):
@@ -98,7 +108,13 @@ class OfflineJudge:
             for judgement in alone:
                 for each in judgement.verdicts[number].evidence if verdict.positive else ():
                     evidence.setdefault(each.passage, each)
-            verdicts.append(replace(verdict, evidence=tuple(evidence.values())))
+            label = None
+            if isinstance(task, CrossClaims):
+                claim = task.claims[number]
+                other = (Passage("p1", task.other(claim)),)
+                there = _support(claim.id, claim.text, Index([other[0].text]), other).positive
+                label = ELSEWHERE if there else ONLY_HERE
+            verdicts.append(replace(verdict, evidence=tuple(evidence.values()), label=label))
         return self._judgement(verdicts=verdicts)
 
     def _rate(self, task: RateContexts) -> Judgement:

@@ -17,6 +17,7 @@ from ragscore.judges import (
     AnswerForm,
     Claim,
     ContradictClaims,
+    CrossClaims,
     ExtractEntities,
     GradeContexts,
     MapClaims,
@@ -41,6 +42,13 @@ PASSAGES = (
 )
 CLAIMS = (Claim("c1", "The tower was completed in 1889."), Claim("c2", "It burned down."))
 MAP = MapClaims("When?", CLAIMS, PASSAGES)
+CROSS = CrossClaims(
+    "When?",
+    (*CLAIMS, Claim("o1", "It was completed in 1889."), Claim("o2", "It is yellow.")),
+    PASSAGES,
+    reference="The tower was completed in 1889. It burned down.",
+    output="It was completed in 1889. It is yellow.",
+)
 CONTRADICT = ContradictClaims("When?", (Claim("c1", "The tower was completed in 1900."), CLAIMS[1]), PASSAGES)
 STATEMENTS = RateStatements("When?", (*CLAIMS, Claim("c3", "Hello.")))
 GRADES = GradeContexts("When?", "In 1889.", "output", PASSAGES)
@@ -48,13 +56,21 @@ ENTITIES = ExtractEntities("When?", "Gustave Eiffel's tower was completed in 188
 FORM = AnswerForm(
     "Is it polite?", (("output", "Please."),), (("polite", "boolean"), ("tone", "number"), ("why", "text"))
 )
-TASKS: tuple[Task, ...] = (MAP, CONTRADICT, STATEMENTS, GRADES, ENTITIES, FORM)
+TASKS: tuple[Task, ...] = (MAP, CROSS, CONTRADICT, STATEMENTS, GRADES, ENTITIES, FORM)
 REPLIES: dict[str, Any] = {
     "rate_contexts": {"verdicts": [{"id": "p1", "relevant": True, "why": "so"}]},
     "map_claims": {
         "verdicts": [
             {"id": "c1", "supported": True, "contexts": ["p3", "p1", "p9"], "quote": "completed in 1889"},
             {"id": "c2", "supported": "no", "contexts": [], "quote": ""},
+        ]
+    },
+    "cross_claims": {
+        "verdicts": [
+            {"id": "c1", "supported": True, "contexts": ["p1"], "quote": "completed in 1889", "elsewhere": "yes"},
+            {"id": "c2", "supported": False, "contexts": [], "quote": "", "elsewhere": False},
+            {"id": "o1", "supported": True, "contexts": ["p3"], "quote": "completed", "elsewhere": True},
+            {"id": "o2", "supported": True, "contexts": ["p2"], "quote": "yellow", "elsewhere": "no"},
         ]
     },
     "contradict_claims": {
@@ -118,12 +134,19 @@ async def judge() -> AsyncIterator[LLMJudge]:
 
 
 async def test_each_further_task_is_one_call_and_says_what_it_is_to_say(judge: LLMJudge) -> None:
-    mapped, contradicted, statements, grades, entities, form = [await judge.ask(task) for task in TASKS]
-    assert [each.status for each in (mapped, contradicted, statements, grades, entities, form)] == [Status.OK] * 6
+    answered = [await judge.ask(task) for task in TASKS]
+    assert [each.status for each in answered] == [Status.OK] * len(TASKS)
+    mapped, crossed, contradicted, statements, grades, entities, form = answered
     assert _Answers.asked[1:] == [task.name for task in TASKS]  # the first one is the probe
     assert [v.positive for v in mapped.verdicts] == [True, False]
     evidence = {e.passage: (e.quote, e.verified) for e in mapped.verdicts[0].evidence}
     assert evidence == {"p1": ("completed in 1889", True), "p3": ("", False)}  # p9 was never given out
+    assert [(v.id, v.positive, v.label) for v in crossed.verdicts] == [
+        ("c1", True, "elsewhere"),
+        ("c2", False, "only here"),
+        ("o1", True, "elsewhere"),
+        ("o2", True, "only here"),
+    ]
     assert [v.positive for v in contradicted.verdicts] == [True, False]
     assert contradicted.verdicts[0].evidence[0].quote == "completed in 1889"
     assert [v.label for v in statements.verdicts] == ["yes", "unsure", "no"]
@@ -170,6 +193,7 @@ def test_a_changed_template_or_reply_form_needs_a_new_version() -> None:
     assert pinned == {
         "answer_form.v1": "63fec546",
         "contradict_claims.v1": "87b42ab0",
+        "cross_claims.v1": "28742e8e",
         "extract_entities.v1": "686bf882",
         "grade_contexts.v1": "be49156f",
         "map_claims.v1": "5b144d95",

@@ -47,7 +47,14 @@ def digest(*parts: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One retrieved piece; its rank is its place in the sequence that holds it (first is 1)."""
+    """One retrieved piece; its rank is its place in the sequence that holds it (first is 1).
+
+    Attributes:
+        text: The text; empty where the retriever gave none.
+        id: The retriever's own id; None where it gave none.
+        score: The retriever's own score, on its own scale; None where it gave none.
+        metadata: Whatever else came with it, as JSON has it.
+    """
 
     text: str
     id: str | None = None
@@ -70,6 +77,18 @@ class Item:
 
     `reference` is the trusted answer; `output` and `contexts` are set when the dataset already holds
     what the system answered and retrieved; `claims` when a person wrote down the facts.
+
+    Attributes:
+        id: Its name in the history; unique in the dataset.
+        input: The question.
+        reference: The trusted answer; None where there is none.
+        reference_context_ids: Ids of the contexts that should come back; empty where they are not known.
+        contexts: What was retrieved, best first, where the dataset holds it; None where not, empty where nothing was
+            found.
+        output: What the system answered, where the dataset holds it.
+        claims: The facts of the reference, where a person wrote them down.
+        answerable: False where the right answer is that there is none.
+        metadata: Everything else of the row; `relevance` holds graded ids.
     """
 
     id: str
@@ -89,6 +108,13 @@ class Response:
 
     `contexts` is None when the target returned none of its own (text only); an empty tuple means that
     it retrieved and found nothing. `raw` is its answer as JSON, for extractors.
+
+    Attributes:
+        output: The answer's text; None where it gave none.
+        contexts: What it retrieved, best first.
+        raw: Its whole answer.
+        latency_ms: Milliseconds that the call took; None where nothing was called.
+        error: What failed; None where nothing did.
     """
 
     output: str | None = None
@@ -140,6 +166,14 @@ class Usage:
 
     `calls` counts requests to the judge that were answered, well or not (re-asks included), `remembered` the decisions
     that were answered from memory. Sums with an unknown part are unknown.
+
+    Attributes:
+        calls: Requests that were answered.
+        remembered: Decisions from memory.
+        prompt_tokens: Tokens sent.
+        completion_tokens: Tokens of the replies.
+        cached_tokens: Of those sent, the ones that the provider had cached.
+        cost_usd: US dollars.
     """
 
     calls: int = 0
@@ -168,7 +202,8 @@ class Call:
     """One request to a judge's model, answered or not, as the table `judge_calls` keeps it.
 
     `task` is the task's name, `mode` how structure was asked for (json_schema, json_object, text), `outcome` ok or
-    the kind of fault (`truncated`, `malformed`, `incomplete`, `throttled`, `timeout`, `server_error`, …).
+    the kind of fault (`truncated`, `malformed`, `incomplete`, `throttled`, `timeout`, `server_error`, …). `reply` is
+    the text of the reply as it came, a long one cut with a word that it was; None where none came.
     """
 
     task: str
@@ -182,6 +217,7 @@ class Call:
     latency_ms: float | None = None
     error: str | None = None
     started_at: float | None = None  # seconds since the epoch
+    reply: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +250,21 @@ class Finding:
 
     `sources` are the ranks of the contexts that the evidence stands in. `positive` is None when the claim or
     context was never decided.
+
+    Attributes:
+        kind: What it is about: `claim` (of the reference), `context`, `output_claim`, `stated_claim`, `noise_claim`, ….
+        id: The claim's id, or the context's rank as text.
+        rank: The context's rank or the claim's number; the first is 1.
+        text: The claim, or the context's text.
+        positive: The decision: supported, relevant, …; None where there is none.
+        why: The judge's reason; empty where it gave none.
+        sources: Ranks of the contexts that the evidence stands in.
+        quotes: The excerpts, one per source.
+        verified: Whether all excerpts stand verbatim in the contexts; None without any.
+        warnings: What is odd about the evidence.
+        confidence: The judge's own figure, or the share of a jury that agrees, 0..1; None where there is none.
+        remembered: Whether it was decided in an earlier call.
+        duplicate_of: The rank that a context repeats; None for the first of its kind.
     """
 
     kind: str  # "claim" | "context"
@@ -237,6 +288,25 @@ class Score:
 
     `exact` is the unscaled fraction in 0..1; `value` is `exact * scale` rounded half up to 2 decimals. Both are
     None when the item is not scored, and `status` says why. `counted` says whether it takes part in means.
+
+    Attributes:
+        scorer: The scorer's name.
+        kind: The kind of scorer, as in a suite.
+        status: `ok`, or why there is no score.
+        exact: The score before scaling and rounding, a fraction in 0..1.
+        value: In the scorer's scale, 2 decimals.
+        scale: The score of a perfect item.
+        reason: Composed from the findings; several lines.
+        against: What it was judged against: `reference`, `output`, ….
+        findings: One per claim or context.
+        counted: Whether it takes part in means.
+        error: What failed, where something did.
+        raw: The judge's reply that could not be used.
+        context_set: Where the contexts came from.
+        claim_set: Hash of the claims.
+        judge, judge_params, prompt_version, scorer_version: What the score depends on.
+        usage: What it cost.
+        calls: The requests that it took.
     """
 
     scorer: str

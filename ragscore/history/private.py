@@ -1,7 +1,8 @@
 """What is kept of text under `store_text: hash`: a fingerprint that is the same for the same text, and nothing to read.
 
 Kept as they are: ids, scores, statuses, ranks, counts, costs, and metadata of items that is no long text (numbers,
-booleans, labels), by which results are sliced. Not kept at all: raw answers, metadata of contexts, evidence, reasons.
+booleans, labels), by which results are sliced. Not kept at all: raw answers, the judge's replies, metadata of contexts,
+evidence, reasons.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from ragscore.errors import UsageError
 from ragscore.history import restoring, runs, values
 from ragscore.history.connection import reading
-from ragscore.history.restoring import FINDING_COLUMNS, ITEM_COLUMNS, SCORE_COLUMNS
+from ragscore.history.restoring import CALL_COLUMNS, FINDING_COLUMNS, ITEM_COLUMNS, SCORE_COLUMNS
 from ragscore.history.runs import RunRow
 from ragscore.history.store import History
 from ragscore.history.stored import context_sets_of, responses_of
-from ragscore.items import ContextSet, Finding, Item, Response, Score, Status
+from ragscore.items import Call, ContextSet, Finding, Item, Response, Score, Status
 from ragscore.scorer_kinds import LESS_IS_BETTER
 
 if TYPE_CHECKING:
@@ -224,8 +224,14 @@ def findings(
         return _findings(connection, run.run_id, where, kind, wanted)
 
 
-def item_detail(history: History, run_id: str, item_id: str) -> ItemDetail:
+def item_detail(history: History, run_id: str, item_id: str, *, calls: bool = False) -> ItemDetail:
     """All about one item of a run.
+
+    Args:
+        history: Where the run is.
+        run_id: The run.
+        item_id: The item.
+        calls: Whether the scores have the requests to the judge, with its replies; else they have none.
 
     Raises:
         UsageError: There is no such run, or no such item in it; the message names near ones.
@@ -243,6 +249,9 @@ def item_detail(history: History, run_id: str, item_id: str) -> ItemDetail:
             [run.run_id, key],
         ).fetchall()
         decided = _findings(connection, run.run_id, "v.item_id = $2", key)
+        asked: dict[str, list[Call]] = {}
+        for scorer, *row in _calls(connection, run.run_id, key) if calls else ():
+            asked.setdefault(scorer, []).append(restoring.to_call(tuple(row)))
         response, _ = responses_of(connection, run.run_id, {key: key})[key]
         context_sets = context_sets_of(connection, run.run_id, {key: key}).get(key, {})
     position, *columns = found
@@ -253,7 +262,8 @@ def item_detail(history: History, run_id: str, item_id: str) -> ItemDetail:
         response=response,
         context_sets=context_sets,
         scores=tuple(
-            restoring.to_score(row, [one.finding for one in decided if one.scorer == row[0]]) for row in scores
+            restoring.to_score(row, [one.finding for one in decided if one.scorer == row[0]], asked.get(row[0], ()))
+            for row in scores
         ),
     )
 
@@ -277,6 +287,16 @@ def _findings(connection: duckdb.DuckDBPyConnection, run_id: str, where: str, *p
         [run_id, *params],
     ).fetchall()
     return [ItemFinding(item_id, scorer, restoring.to_finding(tuple(row))) for item_id, scorer, *row in found]
+
+
+def _calls(connection: duckdb.DuckDBPyConnection, run_id: str, item_id: str) -> list[tuple[Any, ...]]:
+    """Of each call of the latest attempts its scorer and `CALL_COLUMNS`."""
+    return connection.execute(
+        f"SELECT scorer, {CALL_COLUMNS} FROM judge_calls"
+        " SEMI JOIN (SELECT scorer, attempt FROM latest_scores WHERE run_id = $1 AND item_id = $2) AS latest"
+        " USING (scorer, attempt) WHERE run_id = $1 AND item_id = $2 ORDER BY scorer, number",
+        [run_id, item_id],
+    ).fetchall()
 
 
 def _known(connection: duckdb.DuckDBPyConnection, run_id: str) -> RunRow:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ragscore.history import values
 from ragscore.history.tables import Row
-from ragscore.items import Context, Finding, Item, Response, Score, Status, Usage
+from ragscore.items import Call, Context, Finding, Item, Response, Score, Status, Usage
 
 #: The columns that `to_context` takes, in its order.
 CONTEXT_COLUMNS = "text, context_id, score, metadata"
@@ -22,6 +22,11 @@ SCORE_COLUMNS = (
     "scorer, kind, status, exact_fraction, score, scale, reason, against, counted, error, raw, context_set, claim_set,"
     " judge, judge_params, prompt_version, scorer_version, calls, remembered, prompt_tokens, completion_tokens,"
     " cached_tokens, cost_usd"
+)
+#: The columns that `to_call` takes, in its order; the start as seconds.
+CALL_COLUMNS = (
+    "task, model, mode, outcome, prompt_tokens, completion_tokens, cached_tokens, cost_usd, latency_ms, error,"
+    " epoch(started_at), reply"
 )
 #: The columns that `to_item` takes, in its order.
 ITEM_COLUMNS = "item_id, input, reference, reference_context_ids, claims, answerable, metadata"
@@ -81,8 +86,13 @@ def to_finding(row: Row) -> Finding:
     )
 
 
-def to_score(row: Row, findings: Sequence[Finding]) -> Score:
-    """A score from its stored columns and its findings."""
+def to_call(row: Row) -> Call:
+    """A call from its stored columns."""
+    return Call(*row)
+
+
+def to_score(row: Row, findings: Sequence[Finding], calls: Sequence[Call] = ()) -> Score:
+    """A score from its stored columns, its findings and, where they are wanted, its calls."""
     scorer, kind, status, exact, value, scale, reason, against, counted, error, raw, context_set, claim_set = row[:13]
     judge, judge_params, prompt_version, scorer_version, *usage = row[13:]
     return Score(
@@ -105,4 +115,5 @@ def to_score(row: Row, findings: Sequence[Finding]) -> Score:
         prompt_version=prompt_version,
         scorer_version=scorer_version,
         usage=Usage(*usage),
+        calls=tuple(calls),
     )

@@ -44,6 +44,10 @@ class _Kept:
         """What was said about it: reasons, explanations."""
         return values.text(text) if self.is_full else ""
 
+    def reply(self, text: str | None) -> str | None:
+        """What a judge replied: it repeats claims and quotes, and is not needed to tell anything apart."""
+        return values.text(text) if self.is_full else None
+
     def json(self, value: Any) -> str | None:
         """An answer as it came, or metadata of a context."""
         return values.to_json(value) if self.is_full else None
@@ -240,6 +244,7 @@ def _verdict_rows(run: RunRow, record: Record, score: Score) -> list[Row]:
 
 
 def _call_rows(run: RunRow, record: Record, score: Score) -> list[Row]:
+    kept = _Kept(run)
     return [
         (
             values.text(run.run_id),
@@ -258,6 +263,7 @@ def _call_rows(run: RunRow, record: Record, score: Score) -> list[Row]:
             values.number(call.latency_ms),
             values.text(call.error),
             values.from_seconds(call.started_at),
+            kept.reply(call.reply),
         )
         for number, call in enumerate(score.calls, start=1)
     ]

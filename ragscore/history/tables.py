@@ -90,7 +90,8 @@ TABLES = {
             "run_id item_id scorer attempt",
             "run_id VARCHAR, item_id VARCHAR, scorer VARCHAR, attempt INTEGER, number INTEGER, task VARCHAR,"
             " model VARCHAR, mode VARCHAR, outcome VARCHAR, prompt_tokens BIGINT, completion_tokens BIGINT,"
-            " cached_tokens BIGINT, cost_usd DOUBLE, latency_ms DOUBLE, error VARCHAR, started_at TIMESTAMPTZ",
+            " cached_tokens BIGINT, cost_usd DOUBLE, latency_ms DOUBLE, error VARCHAR, started_at TIMESTAMPTZ,"
+            " reply VARCHAR",
         ),
         _table(
             "claims",

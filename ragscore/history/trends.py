@@ -19,6 +19,8 @@ _COLUMNS = (
     "suite, retriever, scorer, run_id, version, started_at, status, judge, dataset_hash, mean, scale, n, coverage,"
     " gate_verdict"
 )
+#: The trigger of runs that a deploy started.
+_DEPLOY = "deploy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Point:
         mean: In the scorer's scale; None when nothing counts.
         change: Against the point before; None for the first, without a mean, and where the judge is another.
         runs: How many runs it stands for.
+        deployed: One of those runs was started by a deploy.
     """
 
     label: str
@@ -44,6 +47,7 @@ class Point:
     gate_verdict: str | None
     change: float | None
     runs: int
+    deployed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +90,14 @@ def trends(
         [suite, scorer],
         lock_timeout_s=history.lock_timeout_s,
     )
+    deploys = select(
+        history.path, "SELECT run_id FROM runs WHERE trigger = ?", [_DEPLOY], lock_timeout_s=history.lock_timeout_s
+    ).rows
+    deployed = {run_id for (run_id,) in deploys}
     names = _COLUMNS.split(", ")
     rows = [dict(zip(names, row, strict=True)) for row in found.rows]
+    for row in rows:
+        row["deployed"] = row["run_id"] in deployed
     if not rows:
         _complain_of(history, suite=suite, scorer=scorer)
     made = []
@@ -97,19 +107,18 @@ def trends(
     return made
 
 
-def _points(rows: list[dict[str, Any]], by: By) -> list[tuple[dict[str, Any], int]]:
-    """The row that stands for each point and how many it stands for, in the order of the points' first runs."""
+def _points(rows: list[dict[str, Any]], by: By) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """The row that stands for each point and all that it stands for, in the order of the points' first runs."""
     label = _LABELS[by]
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(label(row), []).append(row)
     return [
-        (next((row for row in reversed(own) if row["status"] == "complete"), own[-1]), len(own))
-        for own in groups.values()
+        (next((row for row in reversed(own) if row["status"] == "complete"), own[-1]), own) for own in groups.values()
     ]
 
 
-def _changed(points: list[tuple[dict[str, Any], int]], by: By, limit: int | None) -> tuple[Point, ...]:
+def _changed(points: list[tuple[dict[str, Any], list[dict[str, Any]]]], by: By, limit: int | None) -> tuple[Point, ...]:
     changes: list[float | None] = [None]
     for (before, _), (after, _) in pairwise(points):
         alike = before["judge"] == after["judge"] and before["scale"] == after["scale"]
@@ -117,8 +126,14 @@ def _changed(points: list[tuple[dict[str, Any], int]], by: By, limit: int | None
         changes.append(round(after["mean"] - before["mean"], 4) if alike and known else None)
     fields = ("run_id", "version", "started_at", "status", "judge", "mean", "n", "coverage", "gate_verdict")
     made = [
-        Point(label=_LABELS[by](row), change=change, runs=count, **{name: row[name] for name in fields})
-        for (row, count), change in zip(points, changes, strict=True)
+        Point(
+            label=_LABELS[by](row),
+            change=change,
+            runs=len(own),
+            deployed=any(each["deployed"] for each in own),
+            **{name: row[name] for name in fields},
+        )
+        for (row, own), change in zip(points, changes, strict=True)
     ]
     return tuple(made[-limit:] if limit is not None else made)
 

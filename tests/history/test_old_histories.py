@@ -1,7 +1,8 @@
 """A history that an earlier ragscore wrote opens, is brought up to date, and says what it said then.
 
 `old/schema-1.duckdb.gz` was written by the schema with migration 1 alone and DuckDB 1.5.5: three runs of four items,
-the last with a judge error that its second attempt mended. It is never made anew.
+the last with a judge error that its second attempt mended. It is never made anew. `old/schema-3.duckdb.gz` is the same
+history after migrations 2 and 3.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def test_what_is_new_is_filled_in_for_the_old_rows(old: History) -> None:
     assert ask("SELECT count(*) FROM scores WHERE item_hash IS NULL OR superseded IS NULL") == [(0,)]
     assert ask("SELECT run_id, item_id, attempt FROM scores WHERE superseded") == [("run-3", "item-3", 1)]
     assert ask("SELECT count(*), count(DISTINCT number) FROM claims") == [(3, 3)]
+    assert ask("SELECT outcome, reply FROM judge_calls") == [("malformed", None)]
     assert ask("SELECT count(change) FROM item_history WHERE run_id = 'run-2'") == [(8,)]
     assert ask("SELECT model, calls, failed FROM judge_spend") == [("openai/m", 1, 1)]
     assert len(ask("SELECT DISTINCT version FROM retriever_versions")) == 3

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ragscore.history import History, findings, item_detail, select, summaries
 from ragscore.history.private import fingerprint, labels
+from ragscore.items import Call
 
 from .records import RECALL, record, run_row, store
 
@@ -28,6 +29,7 @@ def _secret(history: History, store_text: str) -> bytes:
             score,
             reason=f"because of {SECRET}",
             raw=f"raw {SECRET}",
+            calls=(Call("attribute_claims", "m", "text", "ok", prompt_tokens=5, reply=f"it is in {SECRET}"),),
             findings=tuple(
                 replace(
                     each,
@@ -65,6 +67,8 @@ def test_no_text_of_the_corpus_is_in_the_file(history: History, tmp_path: Path) 
         for table in ("items", "contexts", "scores", "verdicts", "claims", "judge_calls", "context_sets")
     ]
     assert SECRET not in str(rows)
+    calls = select(history.path, "SELECT outcome, prompt_tokens, reply FROM judge_calls").rows
+    assert calls == [("ok", 5, None), ("ok", 5, None)]
 
 
 def test_scores_verdicts_and_labels_are_as_ever(history: History, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from ragscore.history import (
     summaries,
     worst_items,
 )
-from ragscore.items import Record, Score, Status, Usage
+from ragscore.items import Call, Record, Score, Status, Usage
 
 from .records import PRECISION, RECALL, precision, recall, record, run_row, store
 
@@ -135,6 +135,22 @@ def test_an_item_comes_back_with_response_contexts_scores_and_findings(history: 
     assert detail.scores == (precision(2), recall(2))
     with pytest.raises(UsageError, match=r"has no item 'item-22'.*near: item-2"):
         item_detail(history, "run-1", "item-22")
+
+
+def test_an_item_comes_with_the_calls_of_its_latest_attempts_where_they_are_wanted(history: History) -> None:
+    history.start_run(run_row())
+    calls = (
+        Call(
+            "extract_claims", "m", "json_schema", "malformed", 9, 2, 0, 0.5, 12.5, "no JSON", 1.5, "I would rather not."
+        ),
+        Call("extract_claims", "m", "json_schema", "ok", reply='{"claims": []}'),
+    )
+    failed = replace(recall(2, Status.JUDGE_ERROR), calls=calls[:1])
+    store(history, "run-1", [record(2).having(scores=(failed, precision(2)))])
+    history.store_scores("run-1", [record(2, attempt=2).having(scores=(replace(recall(2), calls=calls),))])
+    by_name = {score.scorer: score for score in item_detail(history, "run-1", "item-2", calls=True).scores}
+    assert (by_name[RECALL].calls, by_name[PRECISION].calls) == (calls, ())
+    assert all(score.calls == () for score in item_detail(history, "run-1", "item-2").scores)
 
 
 def test_the_text_of_a_context_is_stored_once_and_of_one_that_no_set_holds_with_its_verdict(history: History) -> None:

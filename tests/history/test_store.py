@@ -107,19 +107,31 @@ def test_repeated_contexts_point_to_the_first(history: History) -> None:
 def test_the_calls_of_a_score_are_kept_with_it(history: History, count: Callable[[str], int]) -> None:
     history.start_run(run_row())
     calls = (
-        Call("rate_contexts", "m", "json_schema", "truncated", prompt_tokens=9, started_at=1.5),
-        Call("rate_contexts", "m", "json_schema", "ok", cost_usd=0.5, error="x\ud800"),
+        Call(
+            "rate_contexts",
+            "m",
+            "json_schema",
+            "truncated",
+            prompt_tokens=9,
+            started_at=1.5,
+            reply='{"a": "\x00\n שלום',
+        ),
+        Call("rate_contexts", "m", "json_schema", "ok", cost_usd=0.5, error="x\ud800", reply="</script>\ud800"),
+        Call("rate_contexts", "m", "json_schema", "timeout"),
+        Call("rate_contexts", "m", "json_schema", "malformed", reply=""),
     )
     one = record(1).having(scores=(replace(recall(1), calls=calls), precision(1)))
     for _ in range(2):
         history.store_scores("run-1", [one])
     found = select(
         history.path,
-        "SELECT scorer, number, outcome, prompt_tokens, cost_usd, error, epoch(started_at) FROM judge_calls",
+        "SELECT scorer, number, outcome, prompt_tokens, cost_usd, error, epoch(started_at), reply FROM judge_calls",
     )
     assert found.rows == [
-        (RECALL, 1, "truncated", 9, None, None, 1.5),
-        (RECALL, 2, "ok", None, 0.5, "x\ufffd", None),
+        (RECALL, 1, "truncated", 9, None, None, 1.5, '{"a": "\x00\n שלום'),
+        (RECALL, 2, "ok", None, 0.5, "x\ufffd", None, "</script>\ufffd"),
+        (RECALL, 3, "timeout", None, None, None, None, None),
+        (RECALL, 4, "malformed", None, None, None, None, ""),
     ]
 
 

@@ -19,7 +19,16 @@ from ragscore.judges.llm.prompts import prompt, prompt_version
 from ragscore.judges.llm.quotes import Quotes
 from ragscore.judges.llm.sending import Sender
 from ragscore.judges.llm.wire import BadRequest, Request, TooLong
-from ragscore.judges.tasks import AnswerForm, AttributeClaims, ExtractClaims, MapClaims, Passage, RateContexts, Task
+from ragscore.judges.tasks import (
+    AnswerForm,
+    AttributeClaims,
+    CrossClaims,
+    ExtractClaims,
+    MapClaims,
+    Passage,
+    RateContexts,
+    Task,
+)
 
 #: Tokens of excerpts in the last look at claims that no part supports, at most.
 LAST_LOOK = 1500
@@ -227,7 +236,8 @@ class LLMJudge:
         quotes: Quotes,
     ) -> None:
         """One more look at claims that no part supports, with the nearest excerpts of all contexts together."""
-        if len(parts) < 2 or type(task) not in (AttributeClaims, MapClaims) or not isinstance(task, AttributeClaims):
+        supporting = type(task) in (AttributeClaims, MapClaims, CrossClaims)
+        if len(parts) < 2 or not supporting or not isinstance(task, AttributeClaims):
             return
         merged = windows.merged(parts)
         claims = tuple(claim for claim in task.claims if claim.id in merged and not merged[claim.id].positive)

@@ -33,6 +33,8 @@ FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 #: The client's own time-out goes first, so that it can close its connection; ours is for clients that do not keep it.
 GRACE_S = 0.5
+#: Characters of a reply that are kept with its call; a model that repeats itself fills the whole room that it has.
+MOST_REPLY = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,7 @@ class Sender:
                     else completion.latency_ms,
                     error=error,
                     started_at=started,
+                    reply=kept(completion.text) if completion is not None else None,
                 )
             )
 
@@ -271,6 +274,13 @@ class _Course:
         """Waiting for our own limits is no part of the time that a request has."""
         self.queued_s += seconds
         self.deadline += seconds
+
+
+def kept(reply: str) -> str:
+    """`reply` as it is kept with its call: word for word up to `MOST_REPLY` characters, then a word that it was cut."""
+    if len(reply) <= MOST_REPLY:
+        return reply
+    return f"{reply[:MOST_REPLY]}\n[… cut here: {len(reply) - MOST_REPLY:,} more characters]"
 
 
 def _sum(prompt: int | None, completion: int | None) -> int | None:

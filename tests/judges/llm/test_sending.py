@@ -115,6 +115,13 @@ class Waits(list[float]):
         await asyncio.sleep(0)
 
 
+def test_a_reply_is_kept_word_for_word_and_a_very_long_one_says_that_it_was_cut() -> None:
+    longest = "é\x00\n" * 6_666 + "12"
+    assert len(longest) == sending.MOST_REPLY
+    assert sending.kept(longest) == longest
+    assert sending.kept(longest + "x" * 1_234) == longest + "\n[… cut here: 1,234 more characters]"
+
+
 async def test_an_answer_comes_with_its_call(client: HttpxClient) -> None:
     before = time.time()
     sent = await Sender(client, limiter=Limiter(concurrency=1)).send(question(1), params={"temperature": 0.0})
@@ -126,6 +133,7 @@ async def test_an_answer_comes_with_its_call(client: HttpxClient) -> None:
     assert call.prompt_tokens == sent.completion.prompt_tokens
     assert call.cost_usd == sent.completion.cost_usd
     assert call.error is None
+    assert call.reply == sent.completion.text
     assert call.started_at is not None
     assert call.started_at >= before - 1
     assert call.latency_ms is not None

@@ -90,7 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = [each for each in given if each != "--debug"]
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="replace")  # a Windows code page cannot say ✓
+            if os.environ.get("PYTHONIOENCODING"):
+                stream.reconfigure(errors="backslashreplace")  # somebody said what can be read at the other end
+            else:
+                stream.reconfigure(encoding="utf-8", errors="replace")  # a Windows code page cannot say ✓
     try:
         code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
     except RagscoreError as error:

@@ -35,7 +35,8 @@ def deploy(
     at_once
         The most flow runs of the pool at once; as many as the worker takes when left out.
     notify
-        A notification block that is told about regressions and silence, e.g. slack-webhook/my-team.
+        A notification block that is told of regressions, failures, drift and silence, e.g. slack-webhook/my-team;
+        when left out, who was named before stays.
     """
     from ragscore.errors import UsageError
     from ragscore.flows.engine import choose

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json as json_
-import locale
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -70,8 +68,9 @@ def trend(
 
 def bars() -> str:
     """The eight bars of a sparkline, lowest first, in ASCII where the terminal or the locale knows no more."""
-    plain = os.environ.get("TERM") == "dumb" or "utf" not in locale.getpreferredencoding(False).lower()
-    return PLAIN_BARS if plain else BARS
+    from ragscore.report.drawable import ascii_only
+
+    return PLAIN_BARS if ascii_only() else BARS
 
 
 def sparkline(values: Sequence[float | None], bars: str = BARS) -> str:
@@ -115,4 +114,4 @@ def _print(each: Trend, by: str, out: Console) -> None:
             point.gate_verdict or "",
             ", ".join(notes),
         )
-    print_table(out, table)
+    print_table(out, table, stack=True)

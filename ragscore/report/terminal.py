@@ -19,10 +19,10 @@ from ragscore.report.hints import command
 from ragscore.report.layout import (
     Words,
     add_row,
+    hanging,
     heading,
     indented,
     labelled,
-    print_bare,
     print_table,
     table_of,
 )
@@ -128,17 +128,22 @@ def print_forecast(title: str, judge: str, expected: Forecast, out: Console) -> 
         for column in table.columns[1:]:
             column.justify = "right"
         for share in expected.shares:
-            cells = [f"{share.calls:,}", f"{share.prompt_tokens:,}", f"{share.completion_tokens:,}"]
-            add_row(table, share.what, *cells, _cost(share.cost_usd))
-        totals = [sum(share.prompt_tokens for share in expected.shares)]
-        totals.append(sum(share.completion_tokens for share in expected.shares))
-        add_row(table, "first run", f"{expected.calls:,}", *(f"{n:,}" for n in totals), _cost(expected.cost_usd))
-        add_row(table, "re-run, same retrieval", str(expected.remembered_calls), "0", "0", _cost(0.0))
+            figures = (share.calls, share.prompt_tokens, share.completion_tokens)
+            add_row(table, share.what, *map(_count, figures), _cost(share.cost_usd))
+        totals = (expected.calls, expected.prompt_tokens, expected.completion_tokens)
+        add_row(table, "first run", *map(_count, totals), _cost(expected.cost_usd))
+        again = (_count(expected.remembered_calls), "0", "0", _cost(0.0))
+        known = expected.remembered_calls is not None
+        add_row(table, "re-run, same retrieval", *(again if known else ["unknown"] * 4))
         print_table(out, table)
         minutes, seconds = divmod(round(expected.seconds), 60)
         out.print(Words(f"time: about {minutes} min {seconds} s at this concurrency and these rates"), soft_wrap=True)
     for line in expected.assumed:
         out.print(Words(f"estimated from: {line}", style="dim"), soft_wrap=True)
+
+
+def _count(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"
 
 
 def _cost(usd: float | None) -> str:
@@ -161,7 +166,7 @@ def print_runs(runs: Sequence[RunRow], out: Console) -> None:
             run.status,
             run.gate_verdict or "",
         )
-    print_table(out, table)
+    print_table(out, table, stack=True)
 
 
 def _scorer_table(scorers: Sequence[ScorerSummary]) -> Table:
@@ -262,7 +267,7 @@ def _print_finding(finding: Finding, contexts: Sequence[Context], out: Console) 
     if finding.kind == "context" and finding.rank <= len(contexts):
         context = contexts[finding.rank - 1]
         text = f"[{context.id}]" if context.id else shortened(context.text, 100)
-    print_bare(out, head.append(text, style="default"))
+    hanging(out, head.append(text, style="default"), 6)
     if finding.why:
         indented(out, finding.why, 6, style="dim")
     for rank, quote in zip(finding.sources, finding.quotes, strict=True):

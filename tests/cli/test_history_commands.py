@@ -42,6 +42,22 @@ def test_trend_draws_bars_and_lists_points_with_change_and_gate(filled: Workspac
     assert filled.ragscore("trend", "--where", "n > 99").stdout == "no run fits\n"
 
 
+def test_a_stream_that_takes_ascii_only_gets_ascii_and_no_command_fails_on_it(workspace: Workspace) -> None:
+    workspace.write_items([{"id": "茶", "input": "What about tea 茶?", "reference": "茶は葉から作られる。"}])
+    workspace.write_suite(name="飲み物")
+    assert workspace.ragscore("run", "suite.yaml").returncode == 0
+    asked = (["run", "suite.yaml"], ["runs"], ["show", "last"], ["show", "last", "--item", "茶"], ["trend"])
+    for command in (*asked, ["compare", "v1", "last"], ["show", "last", "--json"]):
+        done = workspace.ragscore(*command, PYTHONIOENCODING="ascii", COLUMNS="60")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.isascii()
+        assert done.stderr.isascii()
+        assert "\\u8336" in done.stdout or "\\u98f2" in done.stdout or command[0] == "compare"
+    plain = workspace.ragscore("show", "last", "--item", "茶", LC_ALL="C", PYTHONUTF8="").stdout
+    assert "茶" in plain
+    assert "x missing" in plain or "+ supported" in plain
+
+
 def test_sql_comes_from_a_file_or_the_command_line_and_not_both(filled: Workspace) -> None:
     (filled.folder / "q.sql").write_text("create temp table t as select 1 as x;\nselect x from t;\n", encoding="utf-8")
     assert json.loads(filled.ragscore("sql", "-f", "q.sql", "--json").stdout) == [{"x": 1}]

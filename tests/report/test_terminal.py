@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from ragscore.assembly import assemble
@@ -75,14 +76,16 @@ def happened(tmp_path_factory: pytest.TempPathFactory) -> Happened:
     return Happened(bench.history, before, bench.run(rows, version="v2", scorers=SCORERS))
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_ends_in_spaces_or_holds_an_escape_and_tables_fit_the_width(happened: Happened, width: int) -> None:
     for lines in happened.everything(width).values():
         assert [line for line in lines if line != line.rstrip()] == []
         assert ESCAPE not in "".join(lines)
         # Lines that are meant to be copied, and one-line messages, are left whole.
         long = [line for line in lines if len(line) > width]
-        assert all(re.match(r"! |→ |\S+ (-m )?ragscore |ragscore |  \d|  q|q|.*·", line) for line in long), long
+        assert all(
+            re.match(r"! |→ |\S+ (-m )?ragscore |ragscore |  \d|  q|q|.*·|.*not compared", line) for line in long
+        ), long
 
 
 def test_a_summary_shows_figures_statuses_faults_and_worst_items(happened: Happened) -> None:
@@ -229,12 +232,17 @@ def test_what_was_never_decided_and_what_failed_is_said_in_words(bench: Bench) -
     assert "context_recall  not scored: target_error" in text
 
 
-def test_a_piped_console_is_plain_and_120_wide(capsys: pytest.CaptureFixture[str], happened: Happened) -> None:
+def test_a_piped_console_is_plain_and_120_wide_or_as_columns_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, happened: Happened
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     print_summary(summary_of(happened.history, happened.after), console())
     out = capsys.readouterr().out
     assert console().width == 120
     assert ESCAPE not in out
     assert "✗" in out
+    monkeypatch.setenv("COLUMNS", "60")
+    assert console().width == 60
 
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])(?:;\d+)*m")
@@ -264,3 +272,67 @@ def test_a_run_that_was_stopped_at_once_shows_no_empty_table(workspace: Workspac
     text = "\n".join(printed(lambda out: print_summary(summary_of(history, history.run(run.run_id)), out)))
     assert "4 of 4 items are not done" in text
     assert "not scored" not in text
+
+
+def test_a_list_that_is_too_wide_puts_the_words_of_a_run_below_its_figures(happened: Happened) -> None:
+    rows = happened.history.runs()
+    wide = printed(lambda out: print_runs(rows, out), 120)
+    assert wide[1].split()[:5] == [rows[0].run_id, "docs", "docs-search", "v2", "7"]
+    narrow = printed(lambda out: print_runs(rows, out), 60)
+    assert narrow[0].split() == ["run", "items"]
+    assert narrow[1].split() == [rows[0].run_id, "7"]
+    assert narrow[2].startswith("    suite docs · retriever docs-search · version v2")
+    assert f"judge {rows[0].judge}" in " ".join(" ".join(narrow).split())
+    assert max(map(len, narrow)) <= 60
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_names_in_wide_scripts_stay_aligned_and_within_the_width(bench: Bench, width: int) -> None:
+    name = "文脈の再現率と検索品質"
+    rows = [
+        item(1, NOISE, facts=("灯台は北の崖の上に立っている。" * 8,), id="質問一", input="灯台について" * 20 + "？")
+    ]
+    row = bench.run(rows, version="版本二", retriever="文書検索", scorers=[{"context_recall": {"name": name}}])
+    shows: list[Callable[[Console], None]] = [
+        lambda out: print_runs([row], out),
+        lambda out: print_summary(summary_of(bench.history, row), out),
+        lambda out: print_item(item_detail(bench.history, row.run_id, "質問一"), out),
+        lambda out: print_comparison(compare_runs(bench.history, row, row), out),
+    ]
+    for show in shows:
+        lines = printed(show, width)
+        # What is meant to be copied, and headings, are left whole.
+        folded = [line for line in lines if not re.search("ragscore |run 2|item by item|^! |^→ ", line)]
+        assert [line for line in folded if cell_len(line) > width] == []
+    table = printed(lambda out: print_comparison(compare_runs(bench.history, row, row), out), 80)[2:4]
+    ends = [[cell_len(line[: found.end()]) for found in re.finditer(r"\S+", line)] for line in table]
+    assert ends[0][1:] == ends[1][1:], "figures end where their heads end"
+
+
+MARKS_ARE_ASCII = [
+    ({"TERM": "dumb"}, True),
+    ({"LC_ALL": "C"}, True),
+    ({"LANG": "POSIX"}, True),
+    ({"LANG": "C", "LC_CTYPE": "C.UTF-8"}, True),  # as Python itself sets it
+    ({"LANG": "de_DE.ISO-8859-15"}, True),
+    ({"PYTHONIOENCODING": "ascii", "LANG": "en_GB.UTF-8"}, True),
+    ({"LANG": "en_GB.UTF-8"}, False),
+    ({"LANG": "C.utf8", "TERM": "xterm"}, False),
+    ({"LANG": "en_GB"}, False),
+    ({"LANG": "C", "PYTHONUTF8": "1"}, False),
+    ({}, False),
+]
+
+
+@pytest.mark.parametrize(("told", "ascii_only"), MARKS_ARE_ASCII)
+def test_marks_are_ascii_where_the_terminal_knows_no_more(
+    monkeypatch: pytest.MonkeyPatch, happened: Happened, told: dict[str, str], ascii_only: bool
+) -> None:
+    for name in ("TERM", "LC_ALL", "LC_CTYPE", "LANG", "PYTHONIOENCODING", "PYTHONUTF8"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    comparison = compare_runs(happened.history, happened.before, happened.after, force=True)
+    text = "\n".join(printed(lambda out: print_comparison(comparison, out)))
+    assert text.isascii() == ascii_only
+    assert ("v1 -> v2  docs-search" in text) == ascii_only

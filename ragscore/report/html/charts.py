@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from ragscore.history import ItemScore
 from ragscore.history.trends import Point, Trend
 from ragscore.stats import Interval
 
+Kind = Literal["deploy", "version", "first", "judge"]
+
 WIDTH, HEIGHT = 520.0, 210.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 18.0, 22.0, 34.0
+#: About how wide a character of a label is; on a narrow screen labels are drawn larger, and must still fit.
+PER_CHARACTER = 10.0
 #: The least part of a scorer's range that a chart shows: chance must not look like a landslide.
 LEAST_SPAN = 0.2
 
@@ -31,10 +35,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A vertical line with a word: a version that began here (`deploy`), or another judge (`judge`)."""
+    """A mark on the axis, with a word where there is room for it.
+
+    `kind` is `deploy` (a run that a deploy started), `version` (another version, without a deploy), `first` (only the
+    word of the first version), or `judge` (another judge from here on).
+    """
 
     x: float
-    kind: str
+    kind: Kind
     text: str
     anchor: str = "middle"
 
@@ -108,7 +116,7 @@ def trend_chart(
         runs[-1].append(mark)
     step = 0.1 if high - low <= 0.5 else 0.25
     ticks = [
-        (y(low + number * step), f"{(low + number * step) * scale:.{1 if step == 0.1 else 2}f}")
+        (y(low + number * step), f"{(low + number * step) * scale:.{_decimals(step * scale)}f}")
         for number in range(round((high - low) / step) + 1)
     ]
     return TrendChart(
@@ -146,6 +154,11 @@ def histogram(scores: Sequence[ItemScore], *, bins: int = 10) -> list[Bar]:
     ]
 
 
+def _decimals(step: float) -> int:
+    """As few as tell the ticks apart."""
+    return next(places for places in (0, 1, 2, 3) if places == 3 or math.isclose(round(step, places), step))
+
+
 def _domain(seen: Sequence[float]) -> tuple[float, float]:
     low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
     low, high = math.floor(low * 10 - 0.2) / 10, math.ceil(high * 10 + 0.2) / 10
@@ -163,23 +176,38 @@ def _band(run: Sequence[Mark]) -> str:
 
 
 def _notes(points: Sequence[Point], places: Sequence[float]) -> list[Note]:
-    """Where versions and judges change; words only where they do not run into the one before."""
-    notes = []
-    free = 0.0
-    if points:
-        text = points[0].version or ""
-        notes.append(Note(places[0], "first", _fit(text)))
-        free = places[0] + 5 * len(_fit(text)) + 8
-    for (before, after), x in zip(pairwise(points), places[1:], strict=True):
-        if after.judge != before.judge:
-            notes.append(Note(x, "judge", _fit(after.judge, 24), "end" if x > WIDTH * 0.6 else "start"))
-        if after.version != before.version:
-            text = _fit(after.version or "")
-            half = 5 * len(text)
-            notes.append(Note(x, "deploy", text if x - half > free else ""))
-            if x - half > free:
-                free = x + half + 8
-    return notes
+    """Where deploys were, and where versions and judges change.
+
+    A version's word stands only where it does not run into another's; the latest is never the one that gives way.
+    """
+    notes: list[Note] = []
+    before: Point | None = None
+    for point, x in zip(points, places, strict=True):
+        if before is not None and point.judge != before.judge:
+            notes.append(Note(x, "judge", _fit(point.judge, 24), "end" if x > WIDTH * 0.6 else "start"))
+        other = before is None or point.version != before.version
+        if other or point.deployed:
+            text = _fit(point.version or "")
+            last = before is not None and x + PER_CHARACTER * len(text) / 2 > WIDTH
+            kind: Kind = "deploy" if point.deployed else "first" if before is None else "version"
+            notes.append(Note(x, kind, text, "end" if last else "middle"))
+        before = point
+    return _readable(notes)
+
+
+def _readable(notes: Sequence[Note]) -> list[Note]:
+    versions = [note for note in notes if note.kind != "judge" and note.text]
+    kept: list[Note] = versions[-1:]
+    for note in versions[:-1]:
+        if all(_ends(note)[1] + 8 < _ends(other)[0] or _ends(other)[1] + 8 < _ends(note)[0] for other in kept):
+            kept.append(note)
+    return [note if note.kind == "judge" or note in kept else replace(note, text="") for note in notes]
+
+
+def _ends(note: Note) -> tuple[float, float]:
+    width = PER_CHARACTER * len(note.text)
+    left = note.x - (width if note.anchor == "end" else width / 2)
+    return left, left + width
 
 
 def _fit(text: str, most: int = 12) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ragscore.history import History, ItemFinding, ItemScore, RunRow, select
 from ragscore.items import Finding, Status
+from ragscore.report.html.replies import Replies
 from ragscore.report.html.texts import Texts
 from ragscore.report.terminal import BETTER_NOT, WORDS
 from ragscore.scorer_kinds import LESS_IS_BETTER
@@ -76,17 +77,19 @@ def entries_of(
         if row["item_id"] in kept:
             held.setdefault(row["item_id"], {}).setdefault(row["context_set"], []).append(row)
     more = {(row["item_id"], row["scorer"]): row for row in _rows(history, run, "latest_scores", _SCORE)}
-    calls: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-    for row in _rows(history, run, "judge_calls", _CALL, order="number"):
-        calls.setdefault((row["item_id"], row["scorer"], row["attempt"]), []).append(row)
     places = {str(scorer.get("name")): place for place, scorer in enumerate(run.scorers)}
+    kept = {
+        item_id: {name: own[name] for name in sorted(own, key=lambda name: (places.get(name, len(places)), name))}
+        for item_id, own in kept.items()
+    }
+    cells = [(score.item_id, name, score.attempt) for own in kept.values() for name, score in own.items()]
+    replies = Replies(history, run, cells, texts, items=len(kept))
     made = []
     for item_id, own in kept.items():
         item = items.get(item_id, {})
         sets = held.get(item_id, {})
         shown = []
-        for name in sorted(own, key=lambda name: (places.get(name, len(places)), name)):
-            score = own[name]
+        for name, score in own.items():
             row = more[item_id, name]
             decisions = found.get((item_id, name), [])
             _keep_quotes(texts, decisions, sets.get(row["context_set"] or "", ()))
@@ -102,10 +105,9 @@ def entries_of(
                     "error": texts.add(row["error"]),
                     "raw": texts.add(row["raw"]),
                     "f": [_finding(each, texts) for each in decisions],
-                    "calls": [
-                        {key: row[key] for key in _CALL_SHOWN} for row in calls.get((item_id, name, score.attempt), ())
-                    ],
-                    "remembered": row["remembered"],
+                    "calls": replies.of((item_id, name, score.attempt)),
+                    "asked": row["calls"] + row["remembered"],
+                    "judged": bool(score.prompt_version),
                     "cost": row["cost_usd"],
                 }
             )
@@ -138,6 +140,7 @@ def entries_of(
                         for name, rows in sets.items()
                     },
                     "s": shown,
+                    "more": replies.elsewhere((item_id, name, score.attempt) for name, score in own.items()),
                 },
             )
         )
@@ -187,9 +190,7 @@ def scores_over_time(history: History, run: RunRow, item_ids: Sequence[str]) -> 
 
 _ITEM = ("item_id", "input", "reference", "output", "error", "answerable", "latency_ms", "metadata")
 _CONTEXT = ("item_id", "context_set", "rank", "context_id", "text", "score", "duplicate_of")
-_SCORE = ("item_id", "scorer", "error", "raw", "context_set", "remembered", "cost_usd")
-_CALL_SHOWN = ("task", "model", "mode", "outcome", "prompt_tokens", "completion_tokens", "cost_usd", "latency_ms")
-_CALL = ("item_id", "scorer", "attempt", *_CALL_SHOWN)
+_SCORE = ("item_id", "scorer", "error", "raw", "context_set", "calls", "remembered", "cost_usd")
 
 
 def _rows(
@@ -222,6 +223,7 @@ def _finding(finding: Finding, texts: Texts) -> dict[str, Any]:
         "warn": list(finding.warnings),
         "conf": finding.confidence,
         "dup": finding.duplicate_of,
+        "mem": finding.remembered,
     }
 
 

@@ -37,6 +37,8 @@ from ragscore.scorers.reasons import shortened
 BYTES = 1_950_000
 #: Items that each list of a comparison shows.
 MOST_PAIRS = 20
+#: Of those, how many are not folded away.
+OPEN_PAIRS = 5
 
 
 def render(contents: Contents) -> str:
@@ -64,6 +66,7 @@ def _page(contents: Contents, data: Packed) -> str:
             program=ragscore.__version__,
             scored=[each.scorer for each in contents.summary.scorers],
             most_pairs=MOST_PAIRS,
+            open_pairs=OPEN_PAIRS,
             most_runs=MOST_RUNS,
             notes=_notes(contents, data),
         )
@@ -106,6 +109,7 @@ def _data(contents: Contents, texts: list[str]) -> Mapping[str, Any]:
             }
             for each in contents.summary.scorers
         ],
+        "hashed": contents.run.store_text == "hash",
         "texts": texts,
         "items": [
             {

@@ -24,15 +24,22 @@ AROUND = 60
 class Texts:
     """Texts by number, with the quotes that must stay visible in them.
 
-    `add` returns the number of a text; the same text always has the same one.
+    `add` returns the number of a text; the same text always has the same one. Those of `whole` are never cut.
     """
 
     _numbers: dict[str, int] = field(default_factory=dict)
     _quotes: dict[int, dict[str, None]] = field(default_factory=dict)
+    _whole: set[int] = field(default_factory=set)
 
     def add(self, text: str | None) -> int | None:
         """The number of `text`; None for None."""
         return None if text is None else self._numbers.setdefault(text, len(self._numbers))
+
+    def whole(self, text: str) -> int:
+        """The number of `text`, which stays word for word."""
+        number = self._numbers.setdefault(text, len(self._numbers))
+        self._whole.add(number)
+        return number
 
     def quote(self, text: str, quote: str) -> None:
         """Keep `quote` visible in `text`, wherever it is cut."""
@@ -43,7 +50,9 @@ class Texts:
     def cut(self, length: int | None) -> tuple[list[str], int]:
         """All texts in the order of their numbers, each of about `length` characters, and how many were cut."""
         made = [
-            text if length is None else shortened_around(text, length, list(self._quotes.get(number, ())))
+            text
+            if length is None or number in self._whole
+            else shortened_around(text, length, list(self._quotes.get(number, ())))
             for text, number in self._numbers.items()
         ]
         return made, sum(cut != text for cut, text in zip(made, self._numbers, strict=True))

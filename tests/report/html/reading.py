@@ -22,7 +22,10 @@ class Table:
 
 
 class Page(HTMLParser):
-    """A report: `tables`, `cells` by scorer and name (`data-cell`), `ids` of elements, `text` of all, `items`."""
+    """A report: `tables`, `cells` by scorer and name (`data-cell`), `facts`, `text` of all and of parts, `items`.
+
+    `facts` are the pairs of label and value (`dt` and `dd`) by section, scorer ("" outside of any) and label.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -30,6 +33,9 @@ class Page(HTMLParser):
         self.cells: dict[tuple[str, str], str] = {}
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.words: list[str] = []
+        self.facts: dict[tuple[str, str, str], str] = {}
+        self._said: dict[tuple[str, str], list[str]] = {}
+        self._label = ""
         self._open: list[tuple[str, dict[str, str]]] = []
         self._within: list[Table] = []
         self.feed(html)
@@ -41,6 +47,10 @@ class Page(HTMLParser):
     @property
     def text(self) -> str:
         return " ".join(" ".join(self.words).split())
+
+    def text_of(self, section: str, scorer: str = "") -> str:
+        """All words of a section about a scorer, or about none."""
+        return " ".join(" ".join(self._said.get((section, scorer), ())).split())
 
     def said(self, number: int | None) -> str | None:
         """The long text of that number."""
@@ -70,18 +80,29 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag == "table":
             self._within.pop()
-        while self._open and self._open.pop()[0] != tag:
-            pass
+        if tag not in _VOID and any(tag == each for each, _ in self._open):
+            while self._open.pop()[0] != tag:
+                pass
 
     def handle_data(self, data: str) -> None:
         tags = [tag for tag, _ in self._open]
         if "script" in tags or "style" in tags:
             return
         self.words.append(data)
+        section = next((own.get("id", "") for tag, own in reversed(self._open) if tag == "section"), "")
+        named = [own[name] for _, own in self._open for name in ("data-scorer", "data-compared") if name in own]
+        about = named[-1] if named else ""
+        self._said.setdefault((section, about), []).append(data)
+        if "dt" in tags:
+            self._label = " ".join(data.split())
+            self.facts[section, about, self._label] = ""
+        elif "dd" in tags:
+            key = (section, about, self._label)
+            self.facts[key] = " ".join(f"{self.facts[key]} {data}".split())
         if self._within and {"td", "th"} & set(tags):
             row = self._within[-1].rows[-1]
             row[-1] = " ".join(f"{row[-1]} {data}".split())
         cell = next((own["data-cell"] for _, own in reversed(self._open) if "data-cell" in own), None)
         scorer = next((own["data-scorer"] for _, own in reversed(self._open) if "data-scorer" in own), None)
-        if cell is not None and scorer is not None:
+        if cell is not None and scorer is not None and data.strip():
             self.cells[scorer, cell] = data.strip()

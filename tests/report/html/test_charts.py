@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 from ragscore.history.trends import Point, Trend
@@ -9,11 +11,23 @@ from ragscore.report.html.charts import HEIGHT, WIDTH, trend_chart
 from ragscore.stats import Interval
 
 
-def trend(*points: tuple[str, float | None, str], scale: float = 1.0) -> Trend:
+def trend(*points: tuple[str, float | None, str], scale: float = 1.0, deployed: Collection[int] = ()) -> Trend:
     start = datetime(2026, 3, 2, tzinfo=UTC)
     made = [
         Point(
-            f"run-{n}", f"run-{n}", version, start + timedelta(days=n), "complete", judge, mean, 10, 1.0, None, None, 1
+            f"run-{n}",
+            f"run-{n}",
+            version,
+            start + timedelta(days=n),
+            "complete",
+            judge,
+            mean,
+            10,
+            1.0,
+            None,
+            None,
+            1,
+            n in deployed,
         )
         for n, (version, mean, judge) in enumerate(points)
     ]
@@ -30,7 +44,7 @@ def test_a_line_ends_where_the_judge_changes_and_where_a_mean_is_missing() -> No
     assert [len(line.split()) for line in chart.lines] == [2, 2]
     assert len(chart.marks) == 5
     assert [note.text for note in chart.notes if note.kind == "judge"] == ["b"]
-    assert [note.text for note in chart.notes if note.kind == "deploy"] == ["v2"]
+    assert [note.text for note in chart.notes if note.kind == "version"] == ["v2"]
 
 
 def test_marks_stand_within_the_picture_and_higher_means_higher() -> None:
@@ -45,7 +59,7 @@ def test_marks_stand_within_the_picture_and_higher_means_higher() -> None:
         assert mark.low is not None
         assert mark.high is not None
         assert 0 <= mark.high <= mark.y <= mark.low <= HEIGHT
-    assert chart.ticks[-1][1] == "10.00"
+    assert chart.ticks[-1][1] == "10.0"
 
 
 def test_a_small_change_does_not_fill_the_picture() -> None:
@@ -57,3 +71,24 @@ def test_a_small_change_does_not_fill_the_picture() -> None:
 def test_a_trend_without_any_mean_is_empty_and_one_point_is_a_point() -> None:
     assert trend_chart(trend(("v1", None, "a")), {}).marks == []
     assert len(trend_chart(trend(("v1", 1.0, "a")), {}).marks) == 1
+
+
+def test_deploys_are_told_from_versions_that_came_without_one() -> None:
+    points = [("v1", 0.8, "a"), ("v2", 0.8, "a"), ("v2", 0.7, "a"), ("v3", 0.7, "a"), ("v3", 0.7, "b")]
+    chart = trend_chart(trend(*points, deployed=[1, 2]), {})
+    assert [(note.kind, note.text) for note in chart.notes] == [
+        ("first", "v1"),
+        ("deploy", "v2"),
+        ("deploy", "v2"),
+        ("version", "v3"),
+        ("judge", "b"),
+    ]
+
+
+def test_words_that_would_overlap_give_way_and_the_latest_stands() -> None:
+    chart = trend_chart(trend(*((f"2026.03.{n:02}", 0.8, "a") for n in range(12)), deployed=range(12)), {})
+    assert [note.kind for note in chart.notes] == ["deploy"] * 12
+    words = [note for note in chart.notes if note.text]
+    assert words[-1].text == "2026.03.11"
+    assert 2 <= len(words) < 6
+    assert all(after.x - before.x > 80 for before, after in itertools.pairwise(words))

@@ -104,6 +104,25 @@ def test_the_judge_is_shown_with_agreement_noise_and_spend(tmp_path: Path) -> No
     assert any("unknown" in row[-1] for row in spend[1:]), "a cost that is unknown is not 0"
 
 
+def test_the_legend_names_deploys_and_versions_that_came_without_one(bench: Bench, tmp_path: Path) -> None:
+    for version in ("v1", "v2"):
+        bench.run([item(n, *FACTS) for n in range(4)], version=version)
+    by_hand = Page(render(contents_of(bench.history, bench.history.run("last")))).text_of("overview", "context_recall")
+    assert "other version, no deploy" in by_hand
+    assert by_hand.count("deploy") == by_hand.count("other version, no deploy")
+    history = example(tmp_path / "deployed.duckdb")
+    deployed = Page(render(contents_of(history, history.run("last")))).text_of("overview", "context_recall")
+    assert "deploy" in deployed
+    assert "no deploy" not in deployed
+
+
+def test_one_run_alone_has_its_numbers_and_no_empty_chart(bench: Bench) -> None:
+    bench.run([item(n, *FACTS) for n in range(4)])
+    page = Page(render(contents_of(bench.history, bench.history.run("last"))))
+    assert "One run so far; the chart begins with the next one." in page.text_of("overview", "context_recall")
+    assert [own.get("data-by") for tag, own in page.tags if tag == "table" and "data-by" in own] == ["run", "run"]
+
+
 def test_fewer_items_than_the_run_has_are_said(bench: Bench) -> None:
     bench.run([item(n, *FACTS) for n in range(5)])
     from ragscore.history import findings, item_scores

@@ -31,7 +31,7 @@
     const made = document.createElement(name);
     if (classes.length) made.className = classes.join(" ");
     for (const [key, value] of Object.entries(attributes ?? {})) if (value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
-    made.append(...parts.filter((part) => part !== null && part !== undefined && part !== "").map((part) => (part instanceof Node ? part : shownText(part))));
+    made.append(...parts.flat().filter((part) => part !== null && part !== undefined && part !== "").map((part) => (part instanceof Node ? part : shownText(part))));
     return made;
   };
   const svg = (name, attributes, ...parts) => {
@@ -140,18 +140,50 @@
       score.error !== null ? el("p.note.bad", { dir: "auto" }, text(score.error)) : null);
   };
 
-  const replies = (score) => {
-    const raw = score.raw !== null ? el("pre", { tabindex: 0, dir: "auto" }, text(score.raw)) : null;
-    const calls = score.calls.map((call) => {
+  // The judge's replies of this run, word for word, and the verdicts that were read from them or remembered.
+  const verdict = (f) => {
+    const told = { [f.k === "context" ? "context" : "claim"]: f.r, verdict: f.word };
+    if (f.quo.length) Object.assign(told, { quotes: f.quo, contexts: f.src });
+    if (f.why !== null && text(f.why)) told.why = text(f.why);
+    if (f.conf !== null) told.confidence = Math.round(f.conf * 1000) / 1000;
+    if (f.warn.length) told.warnings = f.warn;
+    if (f.mem) told.remembered = true;
+    return JSON.stringify(told);
+  };
+  const source = (score) => {
+    if (data.hashed) return "This run keeps no words of the judge (store_text: hash): only what was decided.";
+    if (!score.asked && !score.calls.length) return "No model was asked: this judge writes no reply. These are its verdicts and its explanations.";
+    const known = score.f.filter((f) => f.mem).length;
+    const from = `${known} of ${score.f.length} ${known === 1 ? "was" : "were"} remembered from an earlier reply`;
+    if (known && !score.calls.length) return `Nothing was asked for this score: ${from}. These are the verdicts that were read from it.`;
+    const told = spoken(score) ? "These are the verdicts that count." : "A reply that could be used is kept here as the verdicts that were read from it, not word for word.";
+    return known ? `${told} ${from}.` : told;
+  };
+  const spoken = (score) => score.calls.some((call) => call.reply !== null || call.left);
+  const replies = (score, elsewhere) => {
+    const block = (label, whole) => el("pre", { tabindex: 0, role: "region", "aria-label": `${readable(score.n)}: ${label}`, dir: "auto" }, whole);
+    const calls = score.calls.map((call, at) => {
       const cost = call.cost_usd === null ? "cost unknown" : "$" + call.cost_usd.toFixed(5);
       const tokens = call.prompt_tokens === null ? "" : `, ${call.prompt_tokens} + ${call.completion_tokens ?? "?"} tokens`;
       const ms = call.latency_ms === null ? "" : `, ${Math.round(call.latency_ms)} ms`;
-      return el("li", null, `${readable(call.task)}: ${call.outcome} (${call.model}, ${call.mode}${tokens}${ms}, ${cost})`);
+      const reply = text(call.reply);
+      return el("li", null, `${readable(call.task)}: ${call.outcome} (${call.model}, ${call.mode}${tokens}${ms}, ${cost})`,
+        call.left ? el("p.dim", null, "Its reply is in the history; there was no room for it here: ", el("code", null, elsewhere)) : null,
+        reply ? block(`reply ${at + 1}`, reply) : call.reply !== null ? el("p.dim", null, "The reply was empty.") : null);
     });
-    if (!raw && !calls.length) return null;
-    return el("details.fold", null, el("summary", null, `${readable(score.n)}: the judge's ${raw ? "raw reply and " : ""}calls`), raw, calls.length ? el("ul.small", null, ...calls) : null);
+    const read = score.judged && score.f.length;
+    const said = spoken(score);
+    const raw = score.raw !== null && !said;
+    if (!raw && !read && !calls.length) return null;
+    const verdicts = read ? [el("p.small.dim", null, source(score)), block("verdicts", score.f.map(verdict).join("\n"))] : null;
+    const asked = calls.length ? [el("p.small.dim", null, (calls.length === 1 ? "One call" : `${calls.length} calls`) + (said ? ", with what was replied, word for word:" : ":")), el("ul.small", null, ...calls)] : null;
+    return el("details.card.fold", { "data-reply": score.n }, el("summary", null, `${readable(score.n)}: ${raw || read || said ? "the judge's reply" : "calls of the judge"}`),
+      raw ? [el("p.small.dim", null, score.st === "ok" ? "Word for word:" : "The last reply, word for word; it could not be used:"), block("reply", text(score.raw))] : null,
+      ...(said ? [asked, verdicts] : [verdicts, asked]).flat());
   };
 
+  // May be higher than its box on a phone, and must then be scrolled by keyboard, too.
+  const tall = (whole) => whole.length > 500 || whole.split("\n").length > 12;
   const contextBox = (context, rank, judged, quotes) => {
     const [number, id, value, repeats] = context;
     const whole = text(number);
@@ -166,7 +198,7 @@
         value !== null ? el("span.dim.small", null, "retriever's score " + Number(value.toPrecision(4))) : null,
         el("span.peek", { dir: "auto" }, whole.slice(0, 120))),
       el("div.body", null,
-        el("div.text", { dir: "auto", tabindex: whole.length > 1500 ? 0 : null }, marked(whole, quotes)),
+        el("div.text", { dir: "auto", tabindex: tall(whole) ? 0 : null }, marked(whole, quotes)),
         ...judged.filter((each) => text(each.f.why)).map((each) => el("p.why", { dir: "auto" }, el("b", null, readable(each.n) + ": "), text(each.f.why)))));
   };
 
@@ -188,9 +220,15 @@
       });
       const ends = [[0, "start"], [runs.length - 1, "end"]];
       for (const [at, anchor] of ends) drawn.append(svg("text", { x: x(at) + (at ? 6 : -6), y: H - 4, "text-anchor": anchor }, shownText(`${runs[at].v} · ${runs[at].d}`)));
-      return el("div", null, el("h4", null, readable(name), el("span.dim", null, "  0 to 1")), drawn);
+      return el("div", null, el("h3.minor", null, readable(name), el("span.dim", null, "  0 to 1")), drawn);
     });
     return el("div.card", null, el("h2", null, "Over the last runs"), el("div.pair", null, ...charts));
+  };
+
+  const about = (item) => {
+    const rows = Object.entries(item.meta).map(([key, value]) => el("div", null, el("dt", null, el("bdi", null, key)), el("dd", { dir: "auto" }, value)));
+    if (item.ms !== null) rows.push(el("div", null, el("dt", null, "the target took"), el("dd", null, `${Math.round(item.ms)} ms`)));
+    return rows.length ? el("div.card", null, el("h2", null, "About this item"), el("dl.facts.rows", null, ...rows)) : "";
   };
 
   const show = (at) => {
@@ -224,10 +262,15 @@
       }),
       sets.length ? "" : el("p.note", null, "No contexts were retrieved."),
       overTime(item) ?? "",
-      ...item.s.map((score) => replies(score) ?? ""),
-      Object.keys(item.meta).length || item.ms !== null ? el("dl.facts.rows.card", null, ...Object.entries(item.meta).map(([key, value]) => el("div", null, el("dt", null, el("bdi", null, key)), el("dd", { dir: "auto" }, value))), item.ms !== null ? el("div", null, el("dt", null, "the target took"), el("dd", null, `${Math.round(item.ms)} ms`)) : null) : "");
+      about(item),
+      ...item.s.map((score) => replies(score, item.more) ?? ""));
     heading.focus({ preventScroll: true });
   };
+
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // its address is not an item's, and would close the one that is open
+    ($("item").hidden ? $("main") : $("item").querySelector("h1")).focus();
+  });
 
   let last = null;
   let scrolled = 0;
@@ -260,7 +303,13 @@
     const link = $("item").querySelector(`[aria-keyshortcuts="${event.key}"]`);
     if (link && /^[jk]$/.test(event.key)) link.click();
   });
-  addEventListener("beforeprint", () => { for (const each of document.querySelectorAll("details.ctx")) each.open = true; });
+  // Paper cannot be unfolded.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const each of folded) each.open = true;
+  });
+  addEventListener("afterprint", () => { for (const each of folded) each.open = false; });
   list();
   route();
   root.dataset.ready = "yes";

@@ -4,28 +4,25 @@ A scorer of this package is a scorer of `ragscore.scorers` (the pure parts: what
 with who judges and where contexts come from. Everything is asynchronous first; the `_sync` twins are for scripts.
 """
 
-from ragscore.api.results import EvalResult, ItemResult, Result, Threshold
-from ragscore.api.running import run_evals, run_evals_sync
-from ragscore.api.scorers import (
+from ragscore.api.answer_scorers import (
     AnswerCorrectness,
     AnswerRelevancy,
     AnswerSimilarity,
-    AveragePrecision,
+    Faithfulness,
+    Hallucination,
+    PromptScorer,
+)
+from ragscore.api.context_scorers import (
     ContextEntitiesRecall,
     ContextPrecision,
     ContextRecall,
     ContextRelevance,
     ContextUtilization,
-    Faithfulness,
-    Hallucination,
-    HitRate,
-    MeanReciprocalRank,
-    NdcgAtK,
     NoiseSensitivity,
-    PrecisionAtK,
-    PromptScorer,
-    RecallAtK,
 )
+from ragscore.api.rank_scorers import AveragePrecision, HitRate, MeanReciprocalRank, NdcgAtK, PrecisionAtK, RecallAtK
+from ragscore.api.results import EvalResult, ItemResult, Result, Threshold
+from ragscore.api.running import run_evals, run_evals_sync
 from ragscore.api.scoring import RunnableScorer
 from ragscore.api.suites import Evaluation, evaluate, evaluate_sync
 

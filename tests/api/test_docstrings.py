@@ -25,7 +25,7 @@ MODULES = [
     "ragscore.judges.offline.judge",
     "ragscore.scorers.custom",
     "ragscore.scorers.rank_metrics",
-    "ragscore.api.scorers",
+    "ragscore.api.context_scorers",
 ]
 
 

@@ -49,7 +49,7 @@ def test_a_suite_may_name_each_kind_of_source(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("{limit: 3}", "name a source: path, python or sql"),
+        ("{limit: 3}", "name a source: path, python, sql or plugin"),
         ("{python: 'a:b', path: x.csv}", "`python` yields the rows itself; name no other source beside it"),
         ("{path: x.csv, limt: 3}", "unknown key `limt` — did you mean `limit`?"),
         ("{path: x.csv, sample: 0}", "0 is out of range"),

@@ -87,7 +87,7 @@ def test_a_dataset_without_contexts_is_refused_before_anything_runs(workspace: W
     [
         ({"none": True, "python": "a:b"}, "a target is called in one way, not by python and none; remove one"),
         ({"command": ["x"], "http": {"url": "http://h", "json": "{{ input }}"}}, "not by http and command; remove one"),
-        ({"version": "1"}, "the target needs `python: module:callable`, or one of http, command, none"),
+        ({"version": "1"}, "the target needs `python: module:callable`, or one of http, command, plugin, none"),
         ({"command": []}, "is empty"),
         ({"none": True, "rps": 0}, "0 is out of range"),
         ({"none": True, "top_k": 0}, "0 is out of range"),

@@ -14,9 +14,10 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
+from ragscore.addresses import without_secrets
 from ragscore.errors import RagscoreError
 from ragscore.home import home
-from ragscore.judges.llm.addresses import effective_base_url, key_variable, without_secrets
+from ragscore.judges.llm.addresses import effective_base_url, key_variable
 from ragscore.judges.setup import JudgeSetup, judge_setup
 from ragscore.suite import JudgePart
 

@@ -6,6 +6,7 @@ import glob
 import re
 from pathlib import Path
 
+from ragscore.addresses import without_secrets
 from ragscore.datasets import duck
 from ragscore.datasets.checking import checked
 from ragscore.datasets.dataset import Dataset
@@ -15,6 +16,7 @@ from ragscore.datasets.source import Source
 from ragscore.datasets.tables import Tables
 from ragscore.datasets.trec import QRELS_SUFFIXES, RUN_SUFFIXES, Collection, collection_in, collection_source
 from ragscore.errors import DatasetError
+from ragscore.secrets import Secrets
 from ragscore.suite import DatasetPart
 
 #: The kind of a file by the end of its name, before `.gz`.
@@ -36,19 +38,22 @@ KINDS = {
 SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
 
-def load_dataset(part: DatasetPart, *, base_dir: Path, where: str = "dataset") -> Dataset:
+def load_dataset(
+    part: DatasetPart, *, base_dir: Path, where: str = "dataset", secrets: Secrets | None = None
+) -> Dataset:
     """The dataset that a suite names, checked in one pass.
 
     Args:
         part: The suite's `dataset:`.
         base_dir: What its paths are relative to.
         where: The place of `dataset:` in the suite, for messages.
+        secrets: Kept out of what is told of a callable's failure.
 
     Raises:
         DatasetError: it cannot be read, or rows are faulty: all of them at once, the first 20 with row and field.
         ConfigError: a callable that it names is not there.
     """
-    source = source_of(part, base_dir=base_dir, where=where)
+    source = source_of(part, base_dir=base_dir, where=where, secrets=secrets)
     wanted = select(source, where=part.where, sample=part.sample, seed=part.seed, limit=part.limit, at=where)
     mends = {
         "jsonl": 'write one JSON object a line: {"input": …}',
@@ -65,7 +70,7 @@ def load_dataset(part: DatasetPart, *, base_dir: Path, where: str = "dataset") -
     )
 
 
-def source_of(part: DatasetPart, *, base_dir: Path, where: str = "dataset") -> Source:
+def source_of(part: DatasetPart, *, base_dir: Path, where: str = "dataset", secrets: Secrets | None = None) -> Source:
     """The source that a suite's `dataset:` names, without `where`, `sample` and `limit`.
 
     Raises:
@@ -74,12 +79,12 @@ def source_of(part: DatasetPart, *, base_dir: Path, where: str = "dataset") -> S
     if part.python is not None:
         from ragscore.datasets.calling import called_source
 
-        return called_source(part.python, base_dir=base_dir, where=f"{where}.python")
+        return called_source(part.python, base_dir=base_dir, where=f"{where}.python", secrets=secrets)
     if part.plugin is not None:
         from ragscore.datasets.calling import read_source
 
         path = part.path if part.path is None or duck.REMOTE.match(part.path) else _existing(part.path, base_dir)
-        return read_source(part.plugin, path, where=f"{where}.plugin")
+        return read_source(part.plugin, path, where=f"{where}.plugin", secrets=secrets)
     if part.queries or part.qrels or part.run:
         return collection_source(_named_collection(part, base_dir), part.described)
     if part.sql is not None:
@@ -233,7 +238,7 @@ def _full(path: str, base_dir: Path) -> Path:
 
 
 def _shown(base_dir: Path, path: str) -> str:
-    return path if duck.REMOTE.match(path) else str(_short(_full(path, base_dir)))
+    return without_secrets(path) if duck.REMOTE.match(path) else str(_short(_full(path, base_dir)))
 
 
 def _named(path: Path) -> str:

@@ -7,16 +7,16 @@ holds whole files in memory.
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
+from ragscore.addresses import without_secrets
 from ragscore.datasets.spool import Spool
-from ragscore.errors import DatasetError
+from ragscore.errors import DatasetError, RagscoreError
 
 #: Seconds that a server may be silent.
 TIMEOUT_S = 60.0
@@ -40,9 +40,16 @@ def fetched(address: str) -> list[Path]:
     spool = Spool()
     scheme = address.split("://", 1)[0].lower()
     by_scheme = {"http": _over_http, "https": _over_http, "s3": _from_s3, "s3a": _from_s3, "s3n": _from_s3}
-    paths = by_scheme.get(scheme, _by_fsspec)(address, spool)
+    where = without_secrets(address)
+    try:
+        paths = by_scheme.get(scheme, _by_fsspec)(address, spool)
+    except RagscoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 - clients of stores, and what they are made of, raise what they like
+        said = " ".join(str(error).replace(address, where).split()) or type(error).__name__
+        raise DatasetError(f"cannot be fetched: {said}", where=where, mend=MEND) from None
     if not paths:
-        raise DatasetError("matches no file", where=shown(address), mend="check the address")
+        raise DatasetError("matches no file", where=where, mend="check the address")
     _spools.append(spool)
     return paths
 
@@ -52,25 +59,19 @@ def address_of(path: Path) -> str | None:
     return _addresses.get(path)
 
 
-def shown(address: str) -> str:
-    """An address without user, password and query, which may hold a key."""
-    return re.sub(r"(?<=://)[^/@]*@", "", re.sub(r"[?#].*", "", address))
-
-
 def _place(spool: Spool, address: str) -> Path:
     """Where the file at `address` goes: under its own name, which says its kind."""
-    path = spool.file(f"{len(list(spool.folder.iterdir())):06}") / (
-        PurePosixPath(urlsplit(address).path).name or "data"
-    )
+    shown = without_secrets(address)
+    name = PurePosixPath(unquote(shown)).name if "/" in shown.partition("://")[2] else ""
+    path = spool.file(f"{len(list(spool.folder.iterdir())):06}") / (name or "data")
     path.parent.mkdir()
-    _addresses[path] = shown(address)
+    _addresses[path] = shown
     return path
 
 
 def _over_http(address: str, spool: Spool) -> list[Path]:
     import httpx
 
-    where = shown(address)
     path = _place(spool, address)
     try:
         with (
@@ -79,12 +80,12 @@ def _over_http(address: str, spool: Spool) -> list[Path]:
         ):
             if answer.is_error:
                 said = f"the server answers {answer.status_code} {answer.reason_phrase}".rstrip()
-                raise DatasetError(said, where=where, mend=MEND)
+                raise DatasetError(said, where=without_secrets(address), mend=MEND)
             for piece in answer.iter_bytes():
                 file.write(piece)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        what = f"cannot be fetched: {str(error) or type(error).__name__}"
-        raise DatasetError(what, where=where, mend=MEND) from None
+    except httpx.InvalidURL:  # it says with which part of it, which may be one of a password
+        mend = "write `@`, `/`, `?` and `#` in a user or password as %40, %2F, %3F and %23"
+        raise DatasetError("is no address", where=without_secrets(address), mend=mend) from None
     return [path]
 
 
@@ -92,19 +93,15 @@ def _from_s3(address: str, spool: Spool) -> list[Path]:
     import boto3
     from botocore import UNSIGNED
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ClientError
 
     bucket, _, key = address.split("://", 1)[1].partition("/")
-    try:
-        session = boto3.Session()
-        settings = {} if session.get_credentials() else {"config": Config(signature_version=UNSIGNED)}
-        client = session.client("s3", **settings)
-        paths = []
-        for found in _keys(client, bucket, key):
-            paths.append(_place(spool, f"s3://{bucket}/{found}"))
-            client.download_file(bucket, found, str(paths[-1]))
-    except (BotoCoreError, ClientError, ValueError) as error:
-        raise DatasetError(f"cannot be fetched: {error}", where=shown(address), mend=MEND) from None
+    session = boto3.Session()
+    settings = {} if session.get_credentials() else {"config": Config(signature_version=UNSIGNED)}
+    client = session.client("s3", **settings)
+    paths = []
+    for found in _keys(client, bucket, key):
+        paths.append(_place(spool, f"s3://{bucket}/{found}"))
+        client.download_file(bucket, found, str(paths[-1]))
     return paths
 
 
@@ -126,24 +123,14 @@ def _keys(client: Any, bucket: str, pattern: str) -> Iterator[str]:
 def _by_fsspec(address: str, spool: Spool) -> list[Path]:
     import fsspec.core
 
-    where = shown(address)
     try:
         files, pattern = fsspec.core.url_to_fs(address)
     except (ValueError, ImportError) as error:
         mend = "install that package beside ragscore, or copy the data here"
-        raise DatasetError(f"cannot be reached: {error}", where=where, mend=mend) from None
-    with _explained(where):
-        found = sorted(files.glob(pattern)) if glob.has_magic(pattern) else [pattern]
-        paths = []
-        for each in found:
-            paths.append(_place(spool, files.unstrip_protocol(each)))
-            files.get_file(each, str(paths[-1]))
+        raise DatasetError(f"cannot be reached: {error}", where=without_secrets(address), mend=mend) from None
+    found = sorted(files.glob(pattern)) if glob.has_magic(pattern) else [pattern]
+    paths = []
+    for each in found:
+        paths.append(_place(spool, files.unstrip_protocol(each)))
+        files.get_file(each, str(paths[-1]))
     return paths
-
-
-@contextlib.contextmanager
-def _explained(where: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DatasetError(f"cannot be fetched: {error}", where=where, mend=MEND) from None

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from ragscore.addresses import without_secrets
 from ragscore.suite_parts.part import Part
 from ragscore.suite_parts.plugin import Plugin
 
@@ -86,7 +87,7 @@ class DatasetPart(Part):
         if self.python is not None:
             return f"python:{self.python}"
         if self.path is not None:
-            return re.sub(r"(?<=://)[^/@]*@|(?<=.)[?#].*", "", self.path) if "://" in self.path else self.path
+            return without_secrets(self.path) if "://" in self.path else self.path
         if self.sql is not None:
             folded = " ".join(self.sql.split())
             return f"sql:{folded}" if len(folded) <= 80 else f"sql:{folded[:79]}…"

@@ -16,15 +16,16 @@ from typing import Any
 import httpx
 import jmespath
 
+from ragscore.addresses import without_secrets
 from ragscore.errors import ConfigError
 from ragscore.expressions import Template
 from ragscore.items import Item, Response
+from ragscore.secrets import Secrets
 from ragscore.suite import HttpPart
 from ragscore.targets.calling import conversation
 from ragscore.targets.messages import answer_of, messages_of
 from ragscore.targets.pacing import Pace
 from ragscore.targets.protocol import TargetFailure, Where
-from ragscore.targets.secrets import Secrets, shown_address
 from ragscore.targets.shapes import response_of
 
 #: Statuses of a fault that may pass. 500 is not among them: servers give it for questions that they cannot digest.
@@ -141,7 +142,7 @@ class HttpTarget:
     async def _attempt(self, request: httpx.Request) -> Response:
         clock = asyncio.get_running_loop().time
         began = clock()
-        address = shown_address(str(request.url))
+        address = without_secrets(str(request.url))
         try:
             async with asyncio.timeout(self._timeout_s):
                 reply = await self._opened().send(request)
@@ -167,7 +168,7 @@ class HttpTarget:
             return
         said = f"{address} answered {reply.status_code} {reply.reason_phrase}".rstrip()
         if reply.has_redirect_location:
-            said += f", see {shown_address(reply.headers['location'])}; write the address it points to"
+            said += f", see {without_secrets(reply.headers['location'])}; write the address it points to"
         elif excerpt := " ".join(reply.text.split())[:200]:
             said += f": {excerpt}"
         if reply.status_code in PASSING:

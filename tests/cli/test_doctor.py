@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from ragscore.addresses import without_secrets
 from ragscore.cli.checkup import holder_of, litellm_release
-from ragscore.judges.llm.addresses import without_secrets
 from tests.judges.judged_suites import command
 from tests.llm_server.running import running
 from tests.workspace import Workspace

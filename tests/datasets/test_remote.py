@@ -34,6 +34,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "day/2.jsonl": lines[1],
         "day/late/3.jsonl": lines[2],
         "day/2.csv": b"input\nno\n",
+        "odd/q#1?.jsonl": lines[0],
         "broken.jsonl": b'{"input": "q?"}\n{"inpu\n',
     }
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -65,6 +66,34 @@ def test_a_user_and_a_password_in_the_address_are_sent_and_never_shown(
         said
         == f"{server}/private/d.jsonl: the server answers 401 Unauthorized — check the address and that you may read it"
     )
+
+
+@pytest.mark.parametrize("password", ["p@ss", "p/ss", "p?ss", "p#ss"])
+def test_a_password_with_odd_characters_is_not_shown_in_any_part(refused: Refused, password: str) -> None:
+    said = refused(f"http://somebody:{password}@127.0.0.1:9/d.jsonl")
+    assert said.startswith("http://127.0.0.1:9/d.jsonl: ")
+    assert not any(part in said for part in ("somebody", "p@", "'p", "ss@"))
+
+
+def test_a_store_that_raises_what_it_likes_is_one_line(refused: Refused) -> None:
+    import fsspec
+
+    class Odd(fsspec.AbstractFileSystem):  # type: ignore[misc]
+        protocol = "r2"
+
+        def get_file(self, *_: object, **__: object) -> None:
+            raise RuntimeError("the token\nhas expired")
+
+    fsspec.register_implementation("r2", Odd, clobber=True)
+    said = refused("r2://bucket/d.jsonl")
+    assert said.startswith("r2://bucket/d.jsonl: cannot be fetched: the token has expired — ")
+
+
+def test_keys_of_s3_may_hold_what_ends_an_address_elsewhere(load: Load, bucket: None) -> None:
+    (item,) = load("s3://evaluation/odd/q#1?.jsonl").items
+    assert item.id == "q0"
+    (item,) = load("s3://evaluation/odd/q?1*.jsonl").items
+    assert item.id == "q0"
 
 
 def test_what_is_not_there_is_said_in_one_line(refused: Refused, server: str) -> None:

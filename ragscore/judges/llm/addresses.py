@@ -1,9 +1,8 @@
-"""Where a model is, which variable holds its key, and how an address is shown without what is secret in it."""
+"""Where a model is, and which variable holds its key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit, urlunsplit
 
 from ragscore.suite import JudgePart
 
@@ -20,15 +19,6 @@ def effective_base_url(model: str, base_url: str | None, environment: Mapping[st
         if environment.get(name):
             return environment[name]
     return None
-
-
-def without_secrets(address: str) -> str:
-    """An address as it may be shown and kept: without user, password and query."""
-    try:
-        parts = urlsplit(address)
-        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    except ValueError:
-        return "an address that cannot be read"
 
 
 def key_variable(part: JudgePart) -> str | None:

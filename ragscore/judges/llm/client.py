@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakSet
 
-from ragscore.judges.llm.addresses import without_secrets
+from ragscore.addresses import without_secrets
 from ragscore.judges.llm.wire import (
     BadRequest,
     CallFault,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from ragscore.addresses import without_secrets
 from ragscore.errors import ConfigError
 from ragscore.judges.budget import Budget
 from ragscore.judges.limiter import limiter_for
-from ragscore.judges.llm.addresses import effective_base_url, key_variable, without_secrets
+from ragscore.judges.llm.addresses import effective_base_url, key_variable
 from ragscore.judges.llm.client import LiteLLMClient, Price
 from ragscore.judges.llm.judge import LLMJudge
 from ragscore.judges.llm.modes import Learnt, Manners, checked_params

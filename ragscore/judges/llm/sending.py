@@ -11,11 +11,11 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
+from ragscore.addresses import without_secrets
 from ragscore.errors import ConfigError, JudgeRefused
 from ragscore.items import Call
 from ragscore.judges.budget import Budget, Reservation
 from ragscore.judges.limiter import HeldTooLong, Limiter
-from ragscore.judges.llm.addresses import without_secrets
 from ragscore.judges.llm.wire import (
     CallFault,
     Client,

@@ -80,7 +80,8 @@ class Contact:
 
     async def _answers(self) -> bool:
         try:
-            return (await self._client.get(f"{self._api}/health")).is_success
+            # A refusal is an answer (429 of a busy proxy); 502 to 504 come from a proxy whose server is gone.
+            return (await self._client.get(f"{self._api}/health")).status_code < 500
         except httpx.HTTPError:
             return False
 

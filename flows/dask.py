@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -93,6 +94,7 @@ async def cluster_at(dask: str, run: Run) -> AsyncIterator[Cluster]:
     """
     with _runner(dask) as runner:
         client = await asyncio.to_thread(_connected, runner, dask)
+        # Those that join later have a part of the same size.
         workers = len(client.scheduler_info(n_workers=-1)["workers"])
         try:
             yield Cluster(runner, await asyncio.to_thread(run.history.run, run.run_id), workers)
@@ -110,11 +112,10 @@ def _runner(dask: str) -> DaskTaskRunner:
     found = LOCAL.fullmatch(dask)
     if found is None:
         return DaskTaskRunner(address=dask)
-    processes = int(found[1] or os.cpu_count() or 1)
     # One thread each: all batches of a process share its loop, and stages block their thread only.
     return DaskTaskRunner(
         cluster_kwargs={
-            "n_workers": processes,
+            "n_workers": _processes(found),
             "threads_per_worker": 1,
             "processes": True,
             "dashboard_address": None,
@@ -123,10 +124,15 @@ def _runner(dask: str) -> DaskTaskRunner:
     )
 
 
+def _processes(found: re.Match[str]) -> int:
+    return int(found[1] or os.cpu_count() or 1)
+
+
 def _connected(runner: DaskTaskRunner, dask: str) -> Any:
     try:
         client = runner.client
-        client.wait_for_workers(1, timeout=PATIENCE_S)
+        found = LOCAL.fullmatch(dask)
+        client.wait_for_workers(_processes(found) if found else 1, timeout=PATIENCE_S)
     except (OSError, TimeoutError) as error:  # distributed's time-outs are these
         raise EngineError(f"the Dask cluster does not answer: {error}", where=dask, mend=MEND) from error
     try:
@@ -144,7 +150,7 @@ def _told(run: Run, stage: str, batch: Batch) -> HandedOver:
     """What the history holds of a batch, as far as the stage asks for it."""
     ids = [record.item.id for record in batch]
     match stage:
-        case "invoke_target":
+        case "invoke_target" | "ask_a_last_time":
             return HandedOver(responses=run.history.responses(run.run_id, ids))
         case "extract_contexts":
             return HandedOver(context_sets=run.history.context_sets(run.run_id, ids))
@@ -161,7 +167,7 @@ def _written(run: Run, done: Done) -> None:
 def _observed(run: Run, stage: str, batch: Batch) -> None:
     """Tell what happened elsewhere to whoever follows the run here."""
     match stage:
-        case "invoke_target":
+        case "invoke_target" | "ask_a_last_time":
             for record in batch:
                 run.observer.asked(record.item)
                 run.observer.answered(record.item)

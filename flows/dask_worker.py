@@ -210,7 +210,7 @@ class _Process:
             if known is not None and known.run.attempt == row.attempt:
                 return known
             await self.close(row.run_id)
-            share(shared_with_others if assignment.workers > 1 else None)
+            share(shared_with_others)  # even if it is alone now: others may join
             parts = assemble(
                 suite_share(suite_of(row), assignment.workers),
                 run_id=row.run_id,

@@ -64,7 +64,7 @@ class GlobalAllowance:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def take(self, tokens: int) -> None:
-        """See `Allowance.take`. A request that takes more tokens than the bucket holds waits for a full one.
+        """See `Allowance.take`. A request of more tokens than a minute allows takes a whole minute's.
 
         Raises:
             EngineError: the Prefect server does not answer.
@@ -74,7 +74,7 @@ class GlobalAllowance:
                 await self._make()
             for kind, needed in (("requests", 1), ("tokens", tokens)):
                 if (bucket := self._buckets.get(kind)) is not None:
-                    await self._take(bucket, min(needed, bucket.size))
+                    await self._take(bucket, min(needed, bucket.per_minute))
 
     async def _take(self, bucket: _Bucket, needed: int) -> None:
         from prefect.concurrency.asyncio import rate_limit
@@ -88,6 +88,7 @@ class GlobalAllowance:
 
     async def _make(self) -> None:
         from prefect.client.orchestration import get_client
+        from prefect.exceptions import ObjectAlreadyExists
 
         buckets = {}
         if self.rpm is not None:
@@ -99,9 +100,11 @@ class GlobalAllowance:
         with _explained(self.name):
             async with get_client() as client:
                 for bucket in buckets.values():
-                    await client.upsert_global_concurrency_limit_by_name(
-                        bucket.name, bucket.size, slot_decay_per_second=bucket.slots_per_second
-                    )
+                    limit = bucket.name, bucket.size, bucket.slots_per_second
+                    try:
+                        await client.upsert_global_concurrency_limit_by_name(*limit)
+                    except ObjectAlreadyExists:  # another worker has made it meanwhile
+                        await client.upsert_global_concurrency_limit_by_name(*limit)
         self._buckets = buckets
 
 

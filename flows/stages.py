@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragscore.flows.dask import Cluster
 
 #: Stages that ask somebody (the target, a user's function, the judge): with a cluster its workers carry them out.
-ON_WORKERS = ("invoke_target", "extract_contexts", "judge")
+ON_WORKERS = ("invoke_target", "ask_a_last_time", "extract_contexts", "judge")
 
 
 async def carried_through(run: Run, *, watched: bool = True, dask: str | None = None) -> None:

@@ -16,7 +16,7 @@ MUCH = 0.2
 
 #: Claims as they are compared: white space folded, one form of each character.
 _MISSING = """
-    SELECT regexp_replace(trim(nfc_normalize(text)), '\\s+', ' ', 'g') AS fact, count(DISTINCT item_id) AS items
+    SELECT trim(regexp_replace(nfc_normalize(text), '[\\s\\pZ]+', ' ', 'g')) AS fact, count(DISTINCT item_id) AS items
     FROM latest_verdicts
     WHERE run_id = ? AND kind = 'claim' AND NOT positive AND text <> ''
     GROUP BY fact HAVING items >= ? ORDER BY items DESC, min(item_id), fact LIMIT 1

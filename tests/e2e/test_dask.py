@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -151,6 +152,17 @@ def test_requests_per_minute_hold_for_all_workers_together(site: Site, server: R
     most = max(sum(first <= at < first + seconds for at in started) for first in started)
     # The bucket, what comes back meanwhile, and what each of the two had taken before (10 at a time).
     assert most <= limit["limit"] + seconds * limit["slot_decay_per_second"] + 2 * 10 < len(started)
+
+
+async def test_two_processes_that_make_a_limit_at_once_both_get_leave(site: Site) -> None:
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    from ragscore.flows.shared_limits import GlobalAllowance
+
+    with temporary_settings({PREFECT_API_URL: site.api}):
+        for attempt in range(5):
+            pair = [GlobalAllowance(f"ragscore-judge-made-{attempt}", rpm=100, tpm=1000) for _ in range(2)]
+            await asyncio.gather(*(each.take(10) for each in pair))
 
 
 def test_a_cluster_that_is_not_there_or_is_none_is_said_in_one_line(site: Site, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ragscore.errors import TargetDown, UsageError
 from ragscore.flows import dask_worker
 from ragscore.flows.clusters import checked
 from ragscore.flows.dask_worker import Assignment, Done, Errand, HandedOver, suite_share
+from ragscore.flows.shared_limits import GlobalAllowance, _Bucket
 from ragscore.history import History
 from ragscore.items import Batch
 from ragscore.pipeline import Stages
@@ -130,3 +131,21 @@ def test_clusters_are_named_by_address_or_as_local(given: str) -> None:
 def test_what_names_no_cluster_is_refused_with_the_ways_to_write_it(given: str) -> None:
     with pytest.raises(UsageError, match="write local, local:4, or the address of a scheduler"):
         checked(given)
+
+
+@pytest.mark.parametrize(("tokens", "taken"), [(50, 50), (5_000, 5_000), (99_000, 10_000)])
+async def test_a_request_takes_leave_for_all_of_its_tokens_in_pieces_of_the_bucket(
+    tokens: int, taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    occupied: list[int] = []
+
+    async def counted(name: str, *, occupy: int, strict: bool) -> None:
+        assert strict
+        occupied.append(occupy)
+
+    monkeypatch.setattr("prefect.concurrency.asyncio.rate_limit", counted)
+    allowance = GlobalAllowance("limit", tpm=10_000)
+    allowance._buckets = {"tokens": _Bucket("limit-tpm", 10_000, 1)}  # as the server has it
+    await allowance.take(tokens)
+    assert sum(occupied) == taken
+    assert max(occupied) <= 1_000

@@ -106,6 +106,12 @@ def test_a_fact_that_is_missing_in_three_items_is_named_once_however_many_scorer
     assert advice == ([f"one fact is missing in 3 items: “{FACTS[2]}” — is it in the index?"] if advised else [])
 
 
+def test_a_fact_is_one_however_its_white_space_is_written(bench: Bench) -> None:
+    spellings = ["The  keeper sold lamps.", "The keeper\u00a0sold lamps. ", "\u2003The keeper sold\tlamps."]
+    rows = [item(number, NOISE, claims=[text]) for number, text in enumerate(spellings)]
+    assert any("The keeper sold lamps." in line for line in summary(bench, *rows, scorers=["context_recall"]).advice)
+
+
 def test_a_fact_that_was_never_decided_is_not_called_missing(bench: Bench) -> None:
     judge = ScriptedJudge(supported=lambda text, task: None, relevant=lambda text, task: True)
     made = summary(bench, *(item(number, *FACTS) for number in range(4)), judge=judge)

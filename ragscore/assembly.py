@@ -18,6 +18,7 @@ from ragscore.judges.setup import JudgeSetup, judge_setup, require_frozen, setup
 from ragscore.scorer_kinds import CONTEXTS_IF_ANY, WITHOUT_CONTEXTS
 from ragscore.scorers import Scorer
 from ragscore.scorers.making import make_scorer
+from ragscore.secrets import Secrets
 from ragscore.suite import ContextsPart, ScorerPart, Suite
 from ragscore.suite_faults import SuiteErrors, together, without
 from ragscore.suite_file import SuiteFile, check_suite, read_suites
@@ -101,6 +102,7 @@ def assemble(
                 frozen=suite.frozen_claims,
                 salt=run_id if suite.judge.fresh else "",
                 where=file.where("judge"),
+                secrets=file.secrets,
             ),
             faults,
         )
@@ -205,7 +207,13 @@ def _scorers(file: SuiteFile, faults: list[ConfigError]) -> list[Scorer]:
     for number, part in enumerate(file.suite.scorers):
         where = file.where("scorers", number)
         scorer = _tried(
-            lambda: scorer_of(part, file.suite, base_dir=file.base_dir, where=where),  # noqa: B023 - called here
+            lambda: scorer_of(
+                part,  # noqa: B023 - called here
+                file.suite,
+                base_dir=file.base_dir,
+                where=where,  # noqa: B023
+                secrets=file.secrets,
+            ),
             faults,
         )
         if scorer is not None:
@@ -213,13 +221,20 @@ def _scorers(file: SuiteFile, faults: list[ConfigError]) -> list[Scorer]:
     return made
 
 
-def scorer_of(part: ScorerPart, suite: Suite, *, base_dir: Path | None = None, where: str = "scorers") -> Scorer:
+def scorer_of(
+    part: ScorerPart,
+    suite: Suite,
+    *,
+    base_dir: Path | None = None,
+    where: str = "scorers",
+    secrets: Secrets | None = None,
+) -> Scorer:
     """The scorer that a suite names, with the suite's settings for all scorers.
 
     Raises:
         ConfigError: a function or class that it names is not there, or cannot be made.
     """
-    return make_scorer(part, suite, base_dir=base_dir or Path(), where=where)
+    return make_scorer(part, suite, base_dir=base_dir or Path(), where=where, secrets=secrets)
 
 
 def _own_contexts(suite: Suite) -> ContextsPart | None:
@@ -260,7 +275,7 @@ def _require_contexts(file: SuiteFile, resolvers: Mapping[str, Resolver], items:
 
 
 def _dataset(file: SuiteFile) -> Dataset:
-    return load_dataset(file.suite.dataset, base_dir=file.base_dir, where=file.where("dataset"))
+    return load_dataset(file.suite.dataset, base_dir=file.base_dir, where=file.where("dataset"), secrets=file.secrets)
 
 
 def _path(file: SuiteFile, path: str) -> Path:

@@ -12,9 +12,11 @@ from ragscore.assembly import Parts
 from ragscore.contexts import Resolver
 from ragscore.history import History, select
 from ragscore.items import Context, Item, Response
-from ragscore.judges import AnswerForm, AttributeClaims, ExtractClaims
+from ragscore.judges import AnswerForm, AttributeClaims, ExtractClaims, MapClaims
+from ragscore.judges.jury import JurySetup
 from ragscore.judges.llm.client import LiteLLMClient, Price
 from ragscore.judges.llm.prompts import prompt
+from ragscore.judges.setup import JudgeSetup
 from ragscore.judges.tasks import Task
 from ragscore.rehearsal import CLAIM, CLAIMS, rehearse
 from ragscore.scorer_kinds import READS_OUTPUT, WITHOUT_JUDGE
@@ -35,9 +37,9 @@ LATENCY_S = 2.0
 class Share:
     """What one scorer, or the extraction of claims, takes the first time; an unchanged re-run takes no call.
 
-    A question that several scorers ask stands with the first of them. None is what cannot be known: everything of a
-    scorer of one's own that asks the judge, tokens and cost of a judge that is no model, the cost of a model without a
-    price.
+    A question that several scorers ask stands with the first of them; a judge without a memory is asked by each. None
+    is what cannot be known: everything of a scorer of one's own that asks the judge, tokens and cost of a judge that is
+    no model, the cost of a model without a price.
     """
 
     what: str
@@ -91,7 +93,9 @@ def forecast(parts: Parts, history: History) -> Forecast:
         history: Asked for contexts, outputs and latencies of earlier runs; it need not exist.
     """
     items = parts.dataset.items
-    seats = [_Seat.of(part) for part, _ in parts.suite.judge.seats()]
+    members = parts.judging.members if isinstance(parts.judging, JurySetup) else [parts.judging]
+    named = [part for part, _ in parts.suite.judge.seats()]
+    seats = [_Seat.of(part, member) for part, member in zip(named, members, strict=True)]
     if parts.judging.model is None and all(seat.is_free for seat in seats):
         return Forecast(len(items), [], 0.0, 0.0, 0, [f"{parts.judge.name} makes no calls"])
     ours = [scorer for scorer in parts.scorers if scorer.kind not in WITHOUT_JUDGE]
@@ -117,11 +121,11 @@ def forecast(parts: Parts, history: History) -> Forecast:
         return item.output if collected else answered
 
     notes = asyncio.run(rehearse(ours, items, parts.claims, contexts=contexts, output=output))
-    shares = [
-        _share(who, notes.asked[who], seats)
-        for who in (CLAIMS, *(scorer.name for scorer in ours))
-        if who in notes.asked
-    ]
+    shares = []
+    for who in (CLAIMS, *(scorer.name for scorer in ours)):
+        first, again = notes.asked.get(who, []), notes.again.get(who, [])
+        if first or (again and any(seat.forgets for seat in seats)):
+            shares.append(_share(who, first, again, seats))
     for scorer in parts.scorers:
         if _may_ask(scorer):
             shares.append(Share(scorer.name, None, None, None, None))
@@ -140,21 +144,25 @@ def forecast(parts: Parts, history: History) -> Forecast:
     costs = [share.cost_usd for share in shares]
     cost = None if any(each is None for each in costs) else sum(each or 0.0 for each in costs)
     forgetful = any(scorer.kind in WITHOUT_JUDGE and _may_ask(scorer) for scorer in parts.scorers)
-    forgetful = forgetful or (parts.judging.plugin is not None and parts.judging.memory is None)
+    forgetful = forgetful or any(seat.forgets for seat in seats)
     return Forecast(len(items), shares, cost, seconds, None if forgetful else 0, [*assumed, told])
 
 
 @dataclass(frozen=True)
 class _Seat:
-    """One judge of a jury, or the only one, and what it costs; `client` is None for judges that are no model."""
+    """One judge of a jury, or the only one, and what it costs; `client` is None for judges that are no model.
+
+    One that `forgets` has calls and no memory: it is asked equal questions again.
+    """
 
     part: JudgePart
     client: LiteLLMClient | None
+    forgets: bool = False
 
     @classmethod
-    def of(cls, part: JudgePart) -> _Seat:
+    def of(cls, part: JudgePart, setup: JudgeSetup) -> _Seat:
         if part.plugin is not None or part.model == "offline":
-            return cls(part, None)
+            return cls(part, None, part.plugin is not None and setup.memory is None)
         price = Price(**part.price.model_dump()) if part.price is not None else None
         return cls(part, LiteLLMClient(part.model, base_url=part.base_url, api_key=None, price=price))
 
@@ -174,7 +182,7 @@ def _may_ask(scorer: Scorer) -> bool:
     return inner is not None and hasattr(inner, "judge")
 
 
-def _share(what: str, tasks: Sequence[Task], seats: Sequence[_Seat]) -> Share:
+def _share(what: str, first: Sequence[Task], again: Sequence[Task], seats: Sequence[_Seat]) -> Share:
     calls = sent = reply = 0
     cost: float | None = 0.0
     is_model = True
@@ -182,7 +190,7 @@ def _share(what: str, tasks: Sequence[Task], seats: Sequence[_Seat]) -> Share:
         if seat.is_free:
             continue
         own_sent = own_reply = 0
-        for task in tasks:
+        for task in (*first, *again) if seat.forgets else first:
             if seat_number and isinstance(task, (ExtractClaims, AnswerForm)):  # lists and forms are not voted on
                 continue
             parts = _parts_of(task, seat.part)
@@ -190,7 +198,7 @@ def _share(what: str, tasks: Sequence[Task], seats: Sequence[_Seat]) -> Share:
             messages = prompt(task).messages
             rubric, data = (len(messages[0]["content"]), len(messages[1]["content"]))
             own_sent += (parts * rubric + data) // PER_TOKEN
-            own_reply += _reply(task)
+            own_reply += _reply(task) * (parts if isinstance(task, MapClaims) else 1)
         sent, reply = sent + own_sent, reply + own_reply
         if seat.client is None:
             is_model, cost = False, None

@@ -61,6 +61,11 @@ async def invoke_target(run: Run, batch: Batch, *, last_try: bool = False) -> Ba
     return records
 
 
+async def ask_a_last_time(run: Run, batch: Batch) -> Batch:
+    """Fill `response` when the retries are used up: what is not answered now becomes a status."""
+    return await invoke_target(run, batch, last_try=True)
+
+
 async def extract_contexts(run: Run, batch: Batch) -> Batch:
     """Fill `context_sets`: each distinct source once per item, stored; an item without response has none."""
     stored = await _beside(run.kept.context_sets, run.run_id, _ids(batch))
@@ -128,6 +133,7 @@ class Stages:
     """The stages of the chain, plain or wrapped by an engine."""
 
     invoke_target: Stage = invoke_target
+    ask_a_last_time: Stage = ask_a_last_time
     extract_contexts: Stage = extract_contexts
     judge: Stage = judge
     score: Stage = score
@@ -173,9 +179,8 @@ async def _through(run: Run, batch: Batch, stages: Stages) -> None:
     try:
         batch = await stages.invoke_target(run, batch)
     except TargetDown as down:
-        # Its retries are used up: what is not answered now becomes a status.
         run.note_target_down(str(down))
-        batch = await invoke_target(run, batch, last_try=True)
+        batch = await stages.ask_a_last_time(run, batch)
     batch = await stages.extract_contexts(run, batch)
     batch = await stages.judge(run, batch)
     batch = await stages.score(run, batch)
@@ -217,7 +222,7 @@ async def _judge_one(run: Run, record: Record, scorer: Scorer) -> Judged | Score
     except RagscoreError:
         raise
     except Exception as error:  # noqa: BLE001 - the per-item, per-scorer boundary
-        return _scorer_error(scorer, error)
+        return _scorer_error(run, scorer, error)
 
 
 def _score_one(run: Run, record: Record, scorer: Scorer, judged: Judged | Score) -> Score:
@@ -229,7 +234,7 @@ def _score_one(run: Run, record: Record, scorer: Scorer, judged: Judged | Score)
         if result.exact is not None and not 0 <= result.exact <= 1:
             raise ValueError(f"gave {result.exact}, outside of 0 to 1")
     except Exception as error:  # noqa: BLE001 - the per-item, per-scorer boundary
-        result = _scorer_error(scorer, error)
+        result = _scorer_error(run, scorer, error)
     return result
 
 
@@ -246,8 +251,8 @@ def _sample(run: Run, record: Record, scorer: Scorer) -> Sample | Score:
     return Sample(record.item, response.output, contexts)
 
 
-def _scorer_error(scorer: Scorer, error: Exception) -> Score:
-    said = f"{type(error).__name__}: {error}"
+def _scorer_error(run: Run, scorer: Scorer, error: Exception) -> Score:
+    said = run.parts.file.secrets.hidden(f"{type(error).__name__}: {error}")
     return unscored(scorer, Status.SCORER_ERROR, f"the scorer failed: {said}", error=said)
 
 

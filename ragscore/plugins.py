@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
 from ragscore.errors import ConfigError
+from ragscore.secrets import Secrets
 
 Group = Literal["scorers", "targets", "datasets", "judges"]
 #: What a package offers in a group, in the words of messages.
@@ -70,8 +71,15 @@ def load(group: Group, name: str, *, where: str) -> Any:
         ) from error
 
 
-def instance(found: Any, options: Mapping[str, Any], *, name: str, where: str) -> Any:
+def instance(found: Any, options: Mapping[str, Any], *, name: str, where: str, secrets: Secrets | None = None) -> Any:
     """A class, made with the options; anything else as it is.
+
+    Args:
+        found: What a package offers, or a module of the user's holds.
+        options: What a class is made with, variables filled in.
+        name: Its name, for messages.
+        where: The place in the suite, for messages.
+        secrets: Kept out of what the class says when it cannot be made.
 
     Raises:
         ConfigError: the class cannot be made, or there are options and no class to take them.
@@ -80,8 +88,8 @@ def instance(found: Any, options: Mapping[str, Any], *, name: str, where: str) -
         try:
             return found(**options)
         except Exception as error:  # the boundary to the user's or the package's code
-            what = f"{name} cannot be made: {type(error).__name__}: {error}"
-            raise ConfigError(what, where=where, mend="see its options") from error
+            said = (secrets or Secrets()).hidden(f"{type(error).__name__}: {error}")
+            raise ConfigError(f"{name} cannot be made: {said}", where=where, mend="see its options") from error
     if options:
         raise ConfigError(f"{name} is no class and takes no options", where=where, mend="remove its options")
     return found

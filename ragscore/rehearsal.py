@@ -1,7 +1,7 @@
 """What the scorers of a suite would ask: their own judge parts, carried out against a judge that only takes notes.
 
 Nothing is sent. Every claim counts as supported and every context as useful, so that no question is left out that a
-run may ask; equal questions are noted once, as a memory answers them once.
+run may ask; equal questions are noted apart from the first, since a memory answers them once.
 """
 
 from __future__ import annotations
@@ -33,16 +33,25 @@ CLAIMS = "claims"
 
 @dataclass
 class Notes:
-    """The questions of one run by who asks them first: a scorer's name, or `claims` for the claims of references."""
+    """The questions of one run by who asks them: a scorer's name, or `claims` for the claims of references.
+
+    `asked` are those that nobody asked before, `again` those that a judge with a memory need not be asked.
+    """
 
     asked: dict[str, list[Task]] = field(default_factory=dict)
+    again: dict[str, list[Task]] = field(default_factory=dict)
     _keys: set[str] = field(default_factory=set)
+    _frozen: set[str] = field(default_factory=set)
 
     def add(self, who: str, task: Task) -> None:
-        """Note a question, unless it was asked before."""
+        """Note a question; claims of a reference are asked for once in any case, since they are frozen then."""
         if task.key not in self._keys:
-            self._keys.add(task.key)
             self.asked.setdefault(who, []).append(task)
+        elif who != CLAIMS or task.key not in self._frozen:
+            self.again.setdefault(who, []).append(task)
+        self._keys.add(task.key)
+        if who == CLAIMS:
+            self._frozen.add(task.key)
 
 
 @dataclass(frozen=True)

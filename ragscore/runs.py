@@ -210,7 +210,7 @@ def begin(
         target=parts.target_name,
         judge=parts.judge.name,
         judge_params=parts.judging.params,
-        scorers=tuple(part.model_dump(mode="json", exclude_none=True) for part in suite.scorers),
+        scorers=tuple(part.as_written(told) for part, told in zip(suite.scorers, _written_scorers(parts), strict=True)),
         missing_reference=suite.missing_reference,
         duplicates=suite.duplicates,
         min_coverage=suite.gate.coverage,
@@ -228,6 +228,11 @@ def begin(
     run = Run(run_id, parts, history, observer=observer or Silent())
     run.pending = Pending(parts.dataset.items, run.attempt)
     return run
+
+
+def _written_scorers(parts: Parts) -> Sequence[object]:
+    """The suite's scorers as they stand in its document; None for each where it leaves them out."""
+    return parts.file.document.get("scorers") or [None] * len(parts.suite.scorers)
 
 
 def parts_of(row: RunRow) -> Parts:

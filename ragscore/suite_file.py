@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragscore.errors import ConfigError, SuiteError
+from ragscore.secrets import Secrets
 from ragscore.suite import Suite
 from ragscore.suite_faults import SuiteErrors, faults_of, together
 from ragscore.suite_yaml import At, Places, described, merged, read_document
@@ -30,13 +31,17 @@ VARIABLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SuiteFile:
-    """A suite as read: where it stands, as it was written, and as it is meant."""
+    """A suite as read: where it stands, as it was written, and as it is meant.
+
+    `secrets` are the values that variables gave to it, to be kept out of messages.
+    """
 
     suite: Suite
     document: Mapping[str, Any]
     path: Path | None
     base_dir: Path
     places: Places = field(default_factory=dict)
+    secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     def where(self, *at: str | int) -> str:
         """File, line and field of a place in the suite, for messages."""
@@ -146,7 +151,8 @@ def check_suite(
     if faults:
         raise together(faults)
     base = base_dir or (path.parent if path is not None else Path())
-    return SuiteFile(suite=suite, document=document, path=path, base_dir=base.resolve(), places=known)
+    secrets = Secrets.of(document, filled)
+    return SuiteFile(suite, document, path, base.resolve(), known, secrets)
 
 
 def _filled(

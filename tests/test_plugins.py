@@ -5,6 +5,7 @@ The package is the one of docs/plugins.md, laid out as an installer would: a mod
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -17,11 +18,14 @@ import pytest
 import yaml
 
 from ragscore import plugins
-from ragscore.api import evaluate
-from ragscore.assembly import checked
+from ragscore.api import evaluate, evaluate_sync
+from ragscore.assembly import assemble, checked
 from ragscore.errors import ConfigError
+from ragscore.forecast import forecast
+from ragscore.history import History
 from ragscore.judges import setup as judge_setup_module
 from ragscore.suite import JudgePart, Suite
+from ragscore.suite_file import read_suite
 from ragscore.suite_schema import suite_schema
 from tests.documents import shown_files
 from tests.workspace import Workspace
@@ -200,6 +204,86 @@ class Secretive:
     assert b"hunter2" not in acme.history.read_bytes()
 
 
+SECRET = "hunter2-hunter2"
+TELLING = """
+from acme_rag import WordJudge
+class Telling(WordJudge):
+    def __init__(self, key): self.key = key
+    async def ask(self, task): raise PermissionError(f"not with {self.key}")
+class Scored:
+    def __init__(self, key): self.key = key
+    def score(self, sample, judged): raise PermissionError(f"not with {self.key}")
+class Unmade:
+    def __init__(self, key): raise PermissionError(f"not with {key}")
+def rows(key):
+    raise PermissionError(f"not with {key}")
+"""
+TELLING_POINTS = {
+    "ragscore.judges": {"telling": "telling_pack:Telling", "unmade": "telling_pack:Unmade"},
+    "ragscore.scorers": {"telling": "telling_pack:Scored", "unmade_scorer": "telling_pack:Unmade"},
+    "ragscore.targets": {"unmade": "telling_pack:Unmade"},
+    "ragscore.datasets": {"telling": "telling_pack:rows"},
+}
+KEY = {"key": "${ACME_KEY}"}
+
+
+@pytest.fixture
+def telling(acme: Workspace, site: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """Beside the package of the page, one whose every part tells its key when it fails."""
+    install(site, "telling-pack", TELLING_POINTS, TELLING)
+    sys.modules.pop("telling_pack", None)
+    monkeypatch.setenv("ACME_KEY", SECRET)
+    return acme
+
+
+async def test_a_value_of_the_environment_stays_out_of_what_judges_and_scorers_say_and_of_the_history(
+    telling: Workspace,
+) -> None:
+    (telling.folder / "own.py").write_text(TELLING)
+    own = {"call": "own:Scored", "options": {"key": "key ${ACME_KEY}"}, "name": "own", "scale": 10}
+    scorers: list[Any] = ["context_recall", {"telling": {**KEY, "name": "theirs"}}, {"python": own}]
+    document = {**parts(), "judge": {"plugin": {"telling": KEY}}, "scorers": scorers}
+    telling.suite.write_text(yaml.safe_dump(document))
+    await evaluate("suite.yaml")
+    assert telling.sql("select distinct scorer, reason, error from scores order by 1") == [
+        (scorer, f"the scorer failed: {said}", said)
+        for scorer, said in (
+            ("context_recall", "PermissionError: not with ${ACME_KEY}"),
+            ("own", "PermissionError: not with key ${ACME_KEY}"),
+            ("theirs", "PermissionError: not with ${ACME_KEY}"),
+        )
+    ]
+    ((stored,),) = telling.sql("select scorers::varchar from runs")
+    of = {each["name"]: each for each in json.loads(stored)}
+    assert list(of) == ["context_recall", "theirs", "own"]
+    assert (of["context_recall"]["kind"], of["theirs"]["kind"], of["own"]["kind"]) == (
+        "context_recall",
+        "plugin",
+        "python",
+    )
+    assert (of["context_recall"]["scale"], of["own"]["scale"]) == (1.0, 10.0)
+    assert (of["theirs"]["options"], of["own"]["options"]) == (KEY, own["options"])
+    assert SECRET.encode() not in telling.history.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"judge": {"plugin": {"unmade": KEY}}},
+        {"judge": {"jury": ["offline", {"plugin": {"unmade": KEY}}]}},
+        {"scorers": [{"unmade_scorer": KEY}]},
+        {"target": {"plugin": {"unmade": KEY}}},
+        {"dataset": {"plugin": {"telling": KEY}}},
+    ],
+)
+def test_a_value_of_the_environment_stays_out_of_what_is_told_of_a_part_that_cannot_be_made(
+    part: dict[str, Any], telling: Workspace
+) -> None:
+    telling.suite.write_text(yaml.safe_dump({**parts(), **part}))
+    (fault,) = checked(telling.suite)[0]
+    assert "PermissionError: not with ${ACME_KEY}" in str(fault)
+
+
 async def test_what_a_plugin_holds_is_let_go_of_when_the_run_ends(acme: Workspace, site: Path) -> None:
     module = """
 from acme_rag import Search, WordJudge
@@ -237,6 +321,81 @@ class Known(WordJudge):
     asked.clear()
     assert (await evaluate("suite.yaml")).scores == first.scores
     assert asked == ["prepare"]
+
+
+async def test_a_judge_that_knows_what_it_depends_on_after_prepare_only_is_remembered(
+    acme: Workspace, site: Path
+) -> None:
+    module = """
+from acme_rag import WordJudge
+asked = []
+class Late(WordJudge):
+    version = None
+    @property
+    def identity(self):
+        if self.version is None: raise RuntimeError("known after prepare")
+        return self.version
+    async def prepare(self): self.version = '{"words": 2}'
+    def prompt_version(self, task): return "1"
+    async def ask(self, task):
+        asked.append(task.name)
+        return await super().ask(task)
+"""
+    install(site, "late-pack", {"ragscore.judges": {"late": "late_pack:Late"}}, module)
+    acme.suite.write_text(yaml.safe_dump({**parts(), "judge": {"plugin": "late"}}))
+    first = await evaluate("suite.yaml")
+    asked: list[str] = sys.modules["late_pack"].asked
+    assert asked
+    asked.clear()
+    assert (await evaluate("suite.yaml")).scores == first.scores
+    assert asked == []
+
+
+COUNTING = """
+from ragscore.judges.offline import OfflineJudge
+asked = []
+class Forgetful:
+    name = "forgetful"
+    async def ask(self, task):
+        asked.append(task.name)
+        return await OfflineJudge().ask(task)
+class Remembering(Forgetful):
+    name = "remembering"
+    identity = "{}"
+    async def prepare(self): pass
+    def prompt_version(self, task): return "1"
+"""
+
+
+@pytest.mark.parametrize(
+    ("judge", "remembered"),
+    [
+        ({"plugin": "forgetful"}, None),
+        ({"plugin": "remembering"}, 0),
+        ({"jury": [{"plugin": "remembering"}, {"plugin": "forgetful"}]}, None),
+        ({"jury": ["offline", {"plugin": "forgetful"}]}, None),
+    ],
+)
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_plan_counts_equal_questions_again_for_a_judge_without_a_memory(
+    judge: dict[str, Any], remembered: int | None, fused: bool, acme: Workspace, site: Path
+) -> None:
+    points = {"ragscore.judges": {"forgetful": "counting_pack:Forgetful", "remembering": "counting_pack:Remembering"}}
+    install(site, "counting-pack", points, COUNTING)
+    sys.modules.pop("counting_pack", None)
+    rows = [
+        {"id": f"q{n}", "input": "?", "reference": said, "contexts": [said, "Rain fell."], "output": f"{said} So."}
+        for n, said in enumerate(("Lamp 0 can be returned.", "Lamp 1 can be returned."))
+    ]
+    rows.append({**rows[0], "id": "again"})
+    acme.write_items(rows)
+    scorers = ["context_recall", "context_utilization", "context_precision"]
+    acme.write_suite(judge=judge, scorers=scorers, fused=fused, target="none", contexts={"item": True})
+    expected = forecast(assemble(read_suite(acme.suite)), History(acme.history))
+    assert expected.remembered_calls == remembered
+    sys.modules["counting_pack"].asked.clear()
+    evaluate_sync("suite.yaml")
+    assert expected.calls == len(sys.modules["counting_pack"].asked)
 
 
 def test_a_plugin_may_sit_in_a_jury_beside_models(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

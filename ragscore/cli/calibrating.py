@@ -31,9 +31,10 @@ def calibrated(labels: Path, *, suite: Path | None, judge: str | None, remembere
         raise UsageError("two judges are named", where="--suite and --judge", mend="name one of them")
     if suite is None and judge is None:
         return Judged(read, (), "{}", Usage())
-    part = read_suites(suite)[0].suite.judge if suite is not None else JudgePart(model=judge or "")
+    file = read_suites(suite)[0] if suite is not None else None
+    part = file.suite.judge if file is not None else JudgePart(model=judge or "")
     salt = "" if remembered else f"calibrate-{secrets.token_hex(4)}"
-    setup = judge_setup(part, dataset=labels, salt=salt)
+    setup = judge_setup(part, dataset=labels, salt=salt, secrets=file.secrets if file is not None else None)
     return asyncio.run(_asked(setup, read, part.concurrency))
 
 

@@ -13,29 +13,32 @@ from ragscore.datasets.jsonl import JsonLines
 from ragscore.datasets.spool import Spool
 from ragscore.datasets.tables import plain
 from ragscore.errors import ConfigError, DatasetError
+from ragscore.secrets import Secrets
 from ragscore.suite import PluginPart
 from ragscore.targets.python import load_callable
 
 
-def called_source(reference: str, *, base_dir: Path, where: str) -> JsonLines:
+def called_source(reference: str, *, base_dir: Path, where: str, secrets: Secrets | None = None) -> JsonLines:
     """The rows that `module:callable` yields or returns; it takes no argument. The module may stand in `base_dir`.
 
     Raises:
         ConfigError: there is no such callable.
         DatasetError: it raises, or gives something that is no row.
     """
-    return _spooled(
-        load_callable(reference, base_dir=base_dir, where=where), reference, where=where, mend="mend the function"
-    )
+    function = load_callable(reference, base_dir=base_dir, where=where)
+    return _spooled(function, reference, where=where, mend="mend the function", secrets=secrets)
 
 
-def read_source(plugin: PluginPart, path: str | Path | None, *, where: str) -> JsonLines:
+def read_source(
+    plugin: PluginPart, path: str | Path | None, *, where: str, secrets: Secrets | None = None
+) -> JsonLines:
     """The rows that a package's dataset reader yields or returns: a callable, called with its options by name.
 
     Args:
         plugin: The reader, and its options.
         path: The suite's `dataset.path`, given to the reader as `path`; None where the suite names none.
         where: The place in the suite, for messages.
+        secrets: Kept out of what is told of the reader's failure.
 
     Raises:
         ConfigError: no package offers it, importing it fails, or it is no callable.
@@ -45,10 +48,14 @@ def read_source(plugin: PluginPart, path: str | Path | None, *, where: str) -> J
     if not callable(reader):
         raise ConfigError(f"the dataset reader {plugin.name!r} cannot be called", where=where, mend="see its package")
     options = plugin.options if path is None else {**plugin.options, "path": path}
-    return _spooled(lambda: reader(**options), f"plugin {plugin.name}", where=where, mend="see its options")
+    return _spooled(
+        lambda: reader(**options), f"plugin {plugin.name}", where=where, mend="see its options", secrets=secrets
+    )
 
 
-def _spooled(function: Callable[[], Any], reference: str, *, where: str, mend: str) -> JsonLines:
+def _spooled(
+    function: Callable[[], Any], reference: str, *, where: str, mend: str, secrets: Secrets | None
+) -> JsonLines:
     spool = Spool()
     spooled = spool.file("rows.jsonl")
     faults: list[str] = []
@@ -66,8 +73,8 @@ def _spooled(function: Callable[[], Any], reference: str, *, where: str, mend: s
         except DatasetError:
             raise
         except Exception as error:  # the boundary to the user's code
-            what = f"{reference} fails: {type(error).__name__}: {error}"
-            raise DatasetError(what, where=where, mend=mend) from error
+            said = (secrets or Secrets()).hidden(f"{type(error).__name__}: {error}")
+            raise DatasetError(f"{reference} fails: {said}", where=where, mend=mend) from error
     if faults:
         raise DatasetErrors(faults, unit="row")
     return JsonLines([spooled], reference, shown=[reference], unit="row", spool=spool)

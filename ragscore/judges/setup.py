@@ -18,6 +18,7 @@ from ragscore.judges.llm.quotes import with_evidence_policy
 from ragscore.judges.memory import RememberingJudge
 from ragscore.judges.offline import OfflineJudge
 from ragscore.judges.protocol import Judge, PreparedJudge
+from ragscore.secrets import Secrets
 from ragscore.suite import JudgePart
 
 
@@ -79,6 +80,7 @@ def judge_setup(
     salt: str = "",
     environment: Mapping[str, str] | None = None,
     where: str = "judge",
+    secrets: Secrets | None = None,
 ) -> JudgeSetup:
     """The judge that a suite names. Nothing is sent before `prepare`.
 
@@ -89,6 +91,7 @@ def judge_setup(
         salt: Judge again under this name, and remember that apart (`--fresh`: the run's id).
         environment: Where keys are looked up; the process's own when left out.
         where: The place of `judge` in the suite, for messages.
+        secrets: Kept out of what a package's judge says when it cannot be made.
 
     Raises:
         ConfigError: a key's variable is not set, a parameter is reserved, a budget in dollars has no price, or a
@@ -104,7 +107,15 @@ def judge_setup(
         from ragscore.judges.jury import Jury, JurySetup
 
         members = [
-            judge_setup(member, dataset=dataset, frozen=frozen, salt=mark, environment=environment, where=where)
+            judge_setup(
+                member,
+                dataset=dataset,
+                frozen=frozen,
+                salt=mark,
+                environment=environment,
+                where=where,
+                secrets=secrets,
+            )
             for member, mark in part.seats(salt)
         ]
         jury = Jury([member.judge for member in members], rule=part.rule)
@@ -115,7 +126,7 @@ def judge_setup(
     if part.plugin is not None:
         from ragscore.judges.plugin import may_be_remembered, plugin_judge
 
-        own = plugin_judge(part.plugin, where=where)
+        own = plugin_judge(part.plugin, where=where, secrets=secrets)
         if may_be_remembered(own):
             kept = JudgementStore(home() / "judgements.sqlite")
             held = with_evidence_policy(RememberingJudge(own, kept, salt=salt), part.evidence)

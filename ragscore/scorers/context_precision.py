@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
@@ -12,7 +12,7 @@ from ragscore.judges.protocol import Judge
 from ragscore.judges.tasks import RateContexts
 from ragscore.scorers.arithmetic import average_precision
 from ragscore.scorers.attribution import numbered
-from ragscore.scorers.fused import Fused, about, attribution, relevance_of
+from ragscore.scorers.fused import Fused, about, attribution, relevance_of, version_of
 from ragscore.scorers.outcome import by_id, decided, finding
 from ragscore.scorers.protocol import Judged, Passages, Sample
 from ragscore.scorers.reasons import precision_reason
@@ -49,7 +49,12 @@ class ContextPrecision:
     missing_reference: str = "zero"
     fused: Fused = False
     kind: str = "context_precision"
-    version: str = "1"
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        # What is judged against the output is never asked at once.
+        fused = False if self.against == "output" else self.fused
+        object.__setattr__(self, "version", version_of("1", fused))
 
     async def judge(self, sample: Sample, *, judge: Judge, claims: ClaimSource) -> Judged:
         """At most one call (more when a window is too small)."""

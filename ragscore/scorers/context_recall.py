@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ragscore.items import Finding, Score, Status
@@ -10,7 +10,7 @@ from ragscore.judges.claims import ClaimSource
 from ragscore.judges.protocol import Judge
 from ragscore.scorers.arithmetic import recall
 from ragscore.scorers.attribution import numbered
-from ragscore.scorers.fused import Fused, about, attribution
+from ragscore.scorers.fused import Fused, about, attribution, version_of
 from ragscore.scorers.outcome import by_id, decided, finding
 from ragscore.scorers.protocol import Judged, Passages, Sample
 from ragscore.scorers.reasons import recall_reason
@@ -40,7 +40,10 @@ class ContextRecall:
     missing_reference: str = "zero"
     fused: Fused = False
     kind: str = "context_recall"
-    version: str = "1"
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "version", version_of("1", self.fused))
 
     async def judge(self, sample: Sample, *, judge: Judge, claims: ClaimSource) -> Judged:
         """At most one call for the claims and one for their attribution (more when a window is too small)."""

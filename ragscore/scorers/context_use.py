@@ -6,7 +6,7 @@ is asked nothing more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ragscore.items import Score, Status
@@ -14,7 +14,7 @@ from ragscore.judges.claims import ClaimSource
 from ragscore.judges.protocol import Judge
 from ragscore.scorers.arithmetic import recall
 from ragscore.scorers.attribution import STATED_CLAIM, Inquiry, Stopped, as_passage, claim_findings, yes
-from ragscore.scorers.fused import crossed
+from ragscore.scorers.fused import crossed, version_of
 from ragscore.scorers.outcome import by_id, outcome
 from ragscore.scorers.protocol import Judged, Sample
 from ragscore.scorers.reasons import recall_reason
@@ -41,7 +41,10 @@ class ContextUtilization:
     missing_reference: str = "zero"
     fused: bool = False
     kind: str = "context_utilization"
-    version: str = "1"
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "version", version_of("1", "answer" if self.fused else False))
 
     async def judge(self, sample: Sample, *, judge: Judge, claims: ClaimSource) -> Judged:
         """Shares its questions with `context_recall` and `answer_similarity`."""
@@ -97,7 +100,10 @@ class NoiseSensitivity:
     missing_reference: str = "zero"
     fused: bool = False
     kind: str = "noise_sensitivity"
-    version: str = "1"
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "version", version_of("1", "answer" if self.fused else False))
 
     async def judge(self, sample: Sample, *, judge: Judge, claims: ClaimSource) -> Judged:
         """Shares its questions with `faithfulness` and `answer_correctness`."""

@@ -27,11 +27,21 @@ from ragscore.scorers.reasons import shortened
 Fused = bool | Literal["answer"]
 
 
+def version_of(version: str, fused: Fused) -> str:
+    """The version of a scorer that asks all at once: `1-fused`, `1-fused-answer` with the output, `version` if not.
+
+    Another question is another scorer, whatever a judge says of its own version.
+    """
+    if not fused:
+        return version
+    return f"{version}-fused-answer" if fused == "answer" else f"{version}-fused"
+
+
 def attribution(sample: Sample, claims: Sequence[str], passages: Sequence[Passage], *, fused: Fused) -> AttributeClaims:
     """The question about the reference's claims and the contexts, as all scorers of one item ask it.
 
     Args:
-        sample: What is scored; without an output there is nothing to add to claims × contexts.
+        sample: What is scored; an output that is missing or blank is asked about as an empty one, without statements.
         claims: The claims of the reference.
         passages: The contexts.
         fused: What is to be asked at once.
@@ -41,9 +51,11 @@ def attribution(sample: Sample, claims: Sequence[str], passages: Sequence[Passag
     if not fused:
         return AttributeClaims(question, stated, tuple(passages))
     output, reference = sample.output or "", sample.item.reference or ""
-    if fused is True or not output.strip():
+    if fused is True:
         return MapClaims(question, stated, tuple(passages))
+    # Without an output the question stays the same, so that the item is compared with its runs that have one.
     said = statements(output) if reference.strip() else ()
+    output = output if output.strip() else ""
     return CrossClaims(question, (*stated, *said), tuple(passages), reference=reference, output=output)
 
 

@@ -20,11 +20,14 @@ from ragscore.scorers.faithfulness import Faithfulness, Hallucination
 from ragscore.scorers.fused import Fused
 from ragscore.scorers.protocol import Scorer
 from ragscore.scorers.rank_metrics import RankMetric
+from ragscore.secrets import Secrets
 from ragscore.suite import ScorerPart, Suite
 from ragscore.targets.python import load_object
 
 
-def make_scorer(part: ScorerPart, suite: Suite, *, base_dir: Path, where: str) -> Scorer:
+def make_scorer(
+    part: ScorerPart, suite: Suite, *, base_dir: Path, where: str, secrets: Secrets | None = None
+) -> Scorer:
     """The scorer that a suite names, with the suite's settings for all scorers.
 
     Args:
@@ -32,6 +35,7 @@ def make_scorer(part: ScorerPart, suite: Suite, *, base_dir: Path, where: str) -
         suite: The suite.
         base_dir: Where the module of a scorer in Python is looked for first.
         where: The place in the suite, for messages.
+        secrets: Kept out of messages.
 
     Raises:
         ConfigError: there is no such module, function, class or package, or it cannot be made.
@@ -83,7 +87,7 @@ def make_scorer(part: ScorerPart, suite: Suite, *, base_dir: Path, where: str) -
         case "prompt":
             return PromptScorer(part.question or "", part.reply or {}, part.score or "", name=name, scale=scale)
         case "python" | "plugin":
-            return custom_scorer(part, base_dir=base_dir, where=where)
+            return custom_scorer(part, base_dir=base_dir, where=where, secrets=secrets)
         case _:
             return RankMetric(part.kind, name=name, scale=scale, k=part.k, missing_reference=missing)
 
@@ -95,7 +99,7 @@ def fused_in(suite: Suite) -> Fused:
     return suite.fused
 
 
-def custom_scorer(part: ScorerPart, *, base_dir: Path, where: str) -> Scorer:
+def custom_scorer(part: ScorerPart, *, base_dir: Path, where: str, secrets: Secrets | None = None) -> Scorer:
     """The scorer that a function or class of the user's, or of an installed package, is.
 
     Raises:
@@ -106,7 +110,7 @@ def custom_scorer(part: ScorerPart, *, base_dir: Path, where: str) -> Scorer:
         found = plugins.load("scorers", part.call or "", where=where)
     else:
         found = load_object(part.call or "", base_dir=base_dir, where=where)
-    found = plugins.instance(found, part.options or {}, name=part.call or "", where=where)
+    found = plugins.instance(found, part.options or {}, name=part.call or "", where=where, secrets=secrets)
     if isinstance(found, CustomScorer):  # made by the decorator
         scale = as_fraction(part.scale) if "scale" in part.model_fields_set else found.scale
         return CustomScorer(found.inner, part.name, scale, found.version, part.kind)

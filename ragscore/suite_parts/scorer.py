@@ -78,25 +78,18 @@ class ScorerPart(Part):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return _of_package(value, {}) or {"kind": value, "name": value}
-        if not isinstance(value, dict):
-            return value
-        if "kind" in value:
-            return {"name": value["kind"], **value}
-        if len(value) != 1:
-            raise ValueError("a scorer is one kind; indent options under it, or write {context_recall: {scale: 10}}")
-        kind, options = next(iter(value.items()))
-        if options is None:
-            options = {}
-        if kind == "python" and isinstance(options, str):
-            options = {"call": options}
-        if not isinstance(options, dict):
-            raise ValueError(f"the options of {kind} are no mapping; write {{{kind}: {{scale: 10}}}}")
-        if (of_package := _of_package(kind, options)) is not None:
-            return of_package
-        name = str(options.get("call", kind)).rpartition(":")[2] if kind == "python" else kind
-        return {"kind": kind, "name": name, **options}
+        return _spelt_out(value)
+
+    def as_written(self, written: Any) -> dict[str, Any]:
+        """This scorer as JSON, its options as they stand in the suite document, with `${VAR}` unresolved.
+
+        Args:
+            written: The entry of the document's `scorers` that this part was made of.
+        """
+        spelt_out = _spelt_out(written)
+        options = spelt_out.get("options") if isinstance(spelt_out, dict) else None
+        part = self if self.options is None or options is None else self.model_copy(update={"options": options})
+        return part.model_dump(mode="json", exclude_none=True)
 
     @model_validator(mode="after")
     def _options_are_of_the_kind(self) -> ScorerPart:
@@ -118,6 +111,29 @@ class ScorerPart(Part):
         if self.weights is not None and not all(0 <= each <= 1 for each in self.weights.values()):
             raise ValueError("a weight is a number in 0..1")
         return self
+
+
+def _spelt_out(value: Any) -> Any:
+    """The fields of a scorer, whichever way it is written."""
+    if isinstance(value, str):
+        return _of_package(value, {}) or {"kind": value, "name": value}
+    if not isinstance(value, dict):
+        return value
+    if "kind" in value:
+        return {"name": value["kind"], **value}
+    if len(value) != 1:
+        raise ValueError("a scorer is one kind; indent options under it, or write {context_recall: {scale: 10}}")
+    kind, options = next(iter(value.items()))
+    if options is None:
+        options = {}
+    if kind == "python" and isinstance(options, str):
+        options = {"call": options}
+    if not isinstance(options, dict):
+        raise ValueError(f"the options of {kind} are no mapping; write {{{kind}: {{scale: 10}}}}")
+    if (of_package := _of_package(kind, options)) is not None:
+        return of_package
+    name = str(options.get("call", kind)).rpartition(":")[2] if kind == "python" else kind
+    return {"kind": kind, "name": name, **options}
 
 
 def _of_package(kind: Any, options: dict[str, Any]) -> dict[str, Any] | None:

@@ -20,11 +20,11 @@ from typing import Any
 
 from ragscore.errors import ConfigError
 from ragscore.items import Item, Response
+from ragscore.secrets import Secrets
 from ragscore.suite import CommandPart
 from ragscore.targets.calling import conversation
 from ragscore.targets.pacing import Pace
 from ragscore.targets.protocol import TargetFailure, Where
-from ragscore.targets.secrets import Secrets
 from ragscore.targets.shapes import response_of
 
 #: A reply may be this long.

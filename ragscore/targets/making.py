@@ -10,13 +10,13 @@ from typing import Any
 
 from ragscore import plugins
 from ragscore.items import Item, Response
+from ragscore.secrets import Secrets
 from ragscore.suite import TargetPart
 from ragscore.targets.calling import way_to_call
 from ragscore.targets.given import GivenTarget
 from ragscore.targets.pacing import Pace
 from ragscore.targets.protocol import Target, Where, close
 from ragscore.targets.python import PythonTarget, load_object
-from ragscore.targets.secrets import Secrets
 
 
 def make_target(
@@ -73,7 +73,8 @@ def make_target(
     elif part.plugin is not None:
         name, at = part.plugin.name, where("plugin")
         found = plugins.load("targets", name, where=at)
-        found = plugins.instance(found, part.plugin.options, name=name, where=at)
+        secrets = Secrets.of(written.get("plugin"), {name: part.plugin.options})
+        found = plugins.instance(found, part.plugin.options, name=name, where=at, secrets=secrets)
         way = way_to_call(found, name=name, where=at)
         target = PythonTarget(
             way.function,
@@ -81,7 +82,7 @@ def make_target(
             timeout_s=part.timeout_s,
             need_contexts=needs_contexts,
             pace=pace,
-            secrets=Secrets.of(written.get("plugin"), {name: part.plugin.options}),
+            secrets=secrets,
             closing=getattr(found, "aclose", None),
         )
     elif part.python is not None:

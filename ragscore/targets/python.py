@@ -15,9 +15,9 @@ from typing import Any
 
 from ragscore.errors import ConfigError
 from ragscore.items import Item, Response
+from ragscore.secrets import Secrets
 from ragscore.targets.pacing import Pace
 from ragscore.targets.protocol import TargetFailure
-from ragscore.targets.secrets import Secrets
 from ragscore.targets.shapes import response_of
 from ragscore.targets.threads import in_thread
 

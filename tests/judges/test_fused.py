@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from ragscore.history import RunRow
+from ragscore.gate import evaluate_gate
+from ragscore.history import History, RunRow
+from ragscore.suite_file import read_suite
 from tests.judges.judged_suites import JudgedSuite, port_items
 
 SCORERS = ["context_recall", "context_precision", "context_utilization", "noise_sensitivity"]
@@ -78,21 +80,47 @@ def test_each_call_is_on_one_bill_and_a_second_run_makes_none(
     assert suite.scores(again) == suite.scores(fused)
 
 
-def test_without_an_output_or_its_scorers_the_output_is_not_asked_about(suite: JudgedSuite) -> None:
+@pytest.mark.parametrize("nothing", [None, "", " \n"])
+def test_an_item_without_an_output_is_asked_in_the_same_words_and_keeps_its_recall_and_precision(
+    nothing: str | None, suite: JudgedSuite
+) -> None:
     rows = answered_items(4)
-    rows[0]["output"] = None
     suite.write(rows, scorers=SCORERS, fused=True, target="none")
-    suite.run()
-    versions = "select item_id = 'i000', prompt_version from scores where scorer = 'context_recall' group by all"
-    assert set(suite.workspace.sql(versions)) == {(True, "map_claims.v1"), (False, "cross_claims.v1")}
-    statuses = "select scorer, status from scores where item_id = 'i000' order by 1"
-    assert suite.workspace.sql(statuses) == [
+    before = suite.run()
+    rows[0]["output"] = nothing
+    suite.write(rows, scorers=SCORERS, fused=True, target="none")
+    later = suite.run()
+    versions = "select distinct prompt_version from scores where scorer in ('context_recall', 'context_precision')"
+    assert suite.workspace.sql(versions) == [("cross_claims.v1",)]
+    of_item = "select scorer, status, exact_fraction from scores where run_id = '{}' and item_id = 'i000' order by 1"
+    was, now = (suite.workspace.sql(of_item.format(run.run_id)) for run in (before, later))
+    assert now[:2] == was[:2]
+    assert [row[:2] for row in now] == [
         ("context_precision", "ok"),
         ("context_recall", "ok"),
         ("context_utilization", "no_claims"),
         ("noise_sensitivity", "no_claims"),
     ]
-    suite.write(scorers=["context_recall", "context_precision"], fused=True, target="none")
+
+
+def test_one_output_that_is_lost_does_not_keep_a_gate_from_failing(suite: JudgedSuite) -> None:
+    rows = answered_items(20)
+    gate = {"context_recall": {"max_drop": 0.05}, "baseline": "version:baseline"}
+    target = {"none": True, "version": "baseline"}
+    suite.write(rows, scorers=["context_recall", "noise_sensitivity"], fused=True, target=target, gate=gate)
+    suite.run()
+    for row in rows:
+        row["contexts"] = ["Berlin is old."]
+    rows[3]["output"] = ""
+    target["version"] = "later"
+    suite.write(rows, scorers=["context_recall", "noise_sensitivity"], fused=True, target=target, gate=gate)
+    later = suite.run()
+    result = evaluate_gate(History(suite.workspace.history), later, read_suite(suite.workspace.suite).suite)
+    assert result.verdict == "fail", result.checks
+
+
+def test_without_scorers_of_the_output_it_is_not_asked_about(suite: JudgedSuite) -> None:
+    suite.write(answered_items(4), scorers=["context_recall", "context_precision"], fused=True, target="none")
     run = suite.run()
     versions = f"select distinct prompt_version from scores where run_id = '{run.run_id}'"
     assert suite.workspace.sql(versions) == [("map_claims.v1",)]
@@ -105,6 +133,26 @@ def test_a_small_window_splits_the_one_question_and_the_scores_stay(suite: Judge
     suite.write(judge={"max_contexts_per_call": 2}, scorers=SCORERS, fused=True, target="none")
     split = suite.run()
     assert suite.scores(split) == suite.scores(whole)
+
+
+@pytest.mark.parametrize("scorers", [SCORERS[:2], SCORERS])
+def test_contexts_asked_one_by_one_that_state_the_same_all_count_as_useful(
+    scorers: list[str], suite: JudgedSuite
+) -> None:
+    fact = "The lighthouse of Port 1 was lit in 1701."
+    contexts = [
+        "In 1701 the lighthouse of Port 1 was lit for the first time.",
+        "Herrings were salted in barrels beside quay 5001.",
+        f"Crowds saw it: {fact}",
+    ]
+    item = {"id": "i", "input": "What is known of Port 1?", "reference": fact, "output": fact, "contexts": contexts}
+    for fused, most in ((True, None), (True, 1), (False, 1)):
+        judge = {"max_contexts_per_call": most} if most is not None else {}
+        suite.write([item], scorers=scorers, fused=fused, target="none", judge=judge)
+        suite.forget()
+        suite.run()
+    found = "select distinct exact_fraction from scores where scorer = 'context_precision'"
+    assert suite.workspace.sql(found) == [("5/6",)]  # ranks 1 and 3: (1/1 + 2/3) / 2
 
 
 def test_a_reply_that_leaves_rows_out_is_completed(suite: JudgedSuite) -> None:

@@ -11,8 +11,11 @@ import pytest
 import yaml
 
 from ragscore.api import evaluate
-from ragscore.errors import ConfigError
+from ragscore.errors import ConfigError, UsageError
+from ragscore.gate import pair_runs
+from ragscore.history import History
 from ragscore.scorer_kinds import OPTIONS
+from ragscore.scorers import ContextPrecision
 from ragscore.suite_file import check_suite
 from tests.workspace import TOPICS, Workspace, items
 
@@ -149,3 +152,34 @@ async def test_fused_judging_gives_the_same_scores_where_relevance_is_stating_a_
     )
     assert whys
     assert json.loads(workspace.ragscore("schema").stdout)
+
+
+FAMILY = ["context_recall", "context_precision", "context_utilization", "noise_sensitivity"]
+
+
+async def test_separate_and_fused_runs_are_not_compared_whatever_the_judge_says_of_its_version(
+    workspace: Workspace,
+) -> None:
+    rows = [
+        {"id": f"q{n}", "input": "?", "reference": fact, "contexts": [fact, "Rain fell."], "output": fact}
+        for n, fact in enumerate(f"Lamp {n} can be returned within {30 + n} days." for n in range(6))
+    ]
+    workspace.write_items(rows)
+    runs = []
+    for fused, scorers in ((False, FAMILY), (True, FAMILY[:2]), (True, FAMILY)):
+        workspace.write_suite(fused=fused, scorers=scorers, target="none", judge="offline", contexts={"item": True})
+        runs.append((await evaluate("suite.yaml")).run_id)
+    versions = "select run_id, scorer, scorer_version from scores group by all"
+    assert set(workspace.sql(versions)) == {
+        *((runs[0], scorer, "1") for scorer in FAMILY),
+        *((runs[1], scorer, "1-fused") for scorer in FAMILY[:2]),
+        *((runs[2], scorer, "1-fused-answer") for scorer in FAMILY),
+    }
+    history = History(workspace.history)
+    for before, after in ((0, 1), (0, 2), (1, 2)):
+        with pytest.raises(UsageError, match="scorer version differs"):
+            pair_runs(history, history.run(runs[before]), history.run(runs[after]))
+
+
+def test_precision_against_the_output_is_never_fused_and_keeps_its_version() -> None:
+    assert ContextPrecision(against="output", fused=True).version == ContextPrecision().version == "1"

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
+from ragscore.addresses import without_secrets
 from ragscore.errors import JudgeRefused, JudgeUnavailable
 from ragscore.items import Call, Judgement, Status, Verdict, digest
 from ragscore.judges.budget import BudgetSpent
 from ragscore.judges.llm import windows
-from ragscore.judges.llm.addresses import without_secrets
 from ragscore.judges.llm.asking import OBJECTIONS, Asking, Decision, Failed, decided, ids_of, now, only
 from ragscore.judges.llm.modes import Manners
 from ragscore.judges.llm.prompts import prompt, prompt_version
@@ -166,7 +166,7 @@ class LLMJudge:
             status, error = Status.JUDGE_ERROR, str(failure)
         verdicts: tuple[Verdict, ...] = ()
         if not isinstance(task, (ExtractClaims, AnswerForm)):
-            merged = windows.merged(parts)
+            merged = windows.merged(parts, every=isinstance(task, MapClaims))
             verdicts = tuple(merged[id] for id in ids_of(task) if id in merged)
             if status is Status.OK and (undecided := [id for id in ids_of(task) if id not in merged]):
                 status, error = Status.JUDGE_ERROR, _said(asking.problems, undecided)
@@ -213,7 +213,8 @@ class LLMJudge:
             parts.clear()
             try:
                 for part in self._split(task):
-                    asked = _undecided(part, parts)
+                    # A map names every passage that states a claim, so that no part may be left out.
+                    asked = list(ids_of(part)) if isinstance(task, MapClaims) else _undecided(part, parts)
                     if asked:
                         parts.append((asked, {}))
                         rows = await asking.verdicts(only(part, asked))

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ragscore.items import Verdict
 from ragscore.judges.offline.sentences import spans
 from ragscore.judges.offline.words import tokens
-from ragscore.judges.tasks import Claim, Passage
+from ragscore.judges.tasks import ELSEWHERE, Claim, Passage
 
 #: Share of the window that is left free: counting is by a similar tokenizer at times.
 MARGIN = 0.1
@@ -57,20 +58,37 @@ def split(
     return [tuple(part) for part in parts if part]
 
 
-def merged(parts: Iterable[tuple[Sequence[str], Mapping[str, Verdict]]]) -> dict[str, Verdict]:
+def merged(parts: Iterable[tuple[Sequence[str], Mapping[str, Verdict]]], *, every: bool = False) -> dict[str, Verdict]:
     """One verdict per id: positive if any part's is; negative only if every part that was asked answered.
+
+    Evidence is that of all positive verdicts together. Whether the other text states a claim (`CrossClaims`) is seen
+    whole by each part: it does if any part says so.
 
     Args:
         parts: For each part the ids that were asked about, and the verdicts that came.
+        every: A positive verdict, too, needs every part: its evidence is to name all passages that there are.
     """
     verdicts: dict[str, Verdict] = {}
     undecided: set[str] = set()
     for asked, part in parts:
         undecided |= set(asked) - part.keys()
         for id, verdict in part.items():
-            if id not in verdicts or (verdict.positive and not verdicts[id].positive):
-                verdicts[id] = verdict
-    return {id: verdict for id, verdict in verdicts.items() if verdict.positive or id not in undecided}
+            verdicts[id] = verdict if id not in verdicts else _united(verdicts[id], verdict)
+    return {id: verdict for id, verdict in verdicts.items() if id not in undecided or (verdict.positive and not every)}
+
+
+def _united(one: Verdict, other: Verdict) -> Verdict:
+    """Two verdicts on the same thing: the positive one, or the first, with what the other adds to it."""
+    kept = other if other.positive and not one.positive else one
+    if one.positive and other.positive:
+        both = (*one.evidence, *other.evidence)
+        quoted = {each.passage for each in both if each.quote}
+        evidence = dict.fromkeys(each for each in both if each.quote or each.passage not in quoted)
+        warnings = dict.fromkeys((*one.warnings, *other.warnings))
+        kept = replace(kept, evidence=tuple(evidence), warnings=tuple(warnings))
+    if ELSEWHERE in (one.label, other.label):
+        kept = replace(kept, label=ELSEWHERE)
+    return kept
 
 
 def nearest(claims: Sequence[Claim], passages: Sequence[Passage], *, tokens: int, count: Count) -> tuple[Passage, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragscore.items import Verdict
+from ragscore.items import Evidence, Verdict
 from ragscore.judges.llm.windows import FENCES, merged, nearest, split
-from ragscore.judges.tasks import Claim, Passage
+from ragscore.judges.tasks import ELSEWHERE, ONLY_HERE, Claim, Passage
 
 
 def words(text: str) -> int:
@@ -58,6 +58,22 @@ def test_positive_in_any_part_is_positive_and_negative_needs_every_part() -> Non
         (["a", "b", "d"], {"a": Verdict("a", True), "d": Verdict("d", False)}),
     ]
     assert {id: verdict.positive for id, verdict in merged(parts).items()} == {"a": True, "c": True}
+
+
+def test_evidence_of_all_positive_parts_is_kept_and_a_text_stated_elsewhere_in_one_part_is_stated() -> None:
+    quoted, named, other = Evidence("p1", "in 1889", True), Evidence("p1", "", False), Evidence("p3", "1889", True)
+    first = Verdict("c1", True, evidence=(named,), warnings=("w",), label=ONLY_HERE)
+    second = Verdict("c1", False, label=ELSEWHERE)
+    third = Verdict("c1", True, evidence=(other, quoted), warnings=("w", "v"), label=ONLY_HERE)
+    found = merged([(["c1"], {"c1": each}) for each in (first, second, third)])["c1"]
+    assert (found.positive, found.evidence, found.warnings) == (True, (other, quoted), ("w", "v"))
+    assert found.label == ELSEWHERE
+
+
+def test_a_map_of_which_a_part_is_missing_is_not_complete() -> None:
+    parts = [(["a", "b"], {"a": Verdict("a", True), "b": Verdict("b", True)}), (["a", "b"], {"b": Verdict("b", False)})]
+    assert set(merged(parts)) == {"a", "b"}
+    assert set(merged(parts, every=True)) == {"b"}
 
 
 def test_the_nearest_sentences_of_every_passage_are_kept_in_order() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ragscore.errors import EngineError
@@ -108,19 +110,15 @@ class GlobalAllowance:
         self._buckets = buckets
 
 
-class _explained:
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
     """Turns what Prefect and its client say into one line: the judge is not asked without leave."""
+    import httpx
+    from prefect.concurrency._asyncio import ConcurrencySlotAcquisitionError
+    from prefect.exceptions import PrefectException
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        import httpx
-        from prefect.concurrency._asyncio import ConcurrencySlotAcquisitionError
-        from prefect.exceptions import PrefectException
-
-        if isinstance(error, (httpx.HTTPError, PrefectException, ConcurrencySlotAcquisitionError)):
-            what = f"the Prefect server gives no leave to ask the judge: {str(error) or type(error).__name__}"
-            raise EngineError(what, where=self._name, mend="see whether the server runs, then resume") from error
+    try:
+        yield
+    except (httpx.HTTPError, PrefectException, ConcurrencySlotAcquisitionError) as error:
+        what = f"the Prefect server gives no leave to ask the judge: {str(error) or type(error).__name__}"
+        raise EngineError(what, where=name, mend="see whether the server runs, then resume") from error

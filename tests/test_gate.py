@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -37,6 +35,7 @@ from ragscore.judges.scripted import ScriptedJudge
 from ragscore.runs import begin
 from ragscore.stats import Interval, sign_patterns
 from ragscore.suite_file import SuiteFile, check_suite
+from tests.benchmarked import benchmark
 from tests.workspace import Workspace
 
 RECALL, PRECISION = "context_recall", "context_precision"
@@ -197,14 +196,7 @@ def test_what_is_plainly_worse_is_not_taken_for_chance() -> None:
 
 @pytest.fixture(scope="module")
 def benchmark_module() -> ModuleType:
-    path = Path(__file__).parent.parent / "benchmarks" / "gate.py"
-    spec = importlib.util.spec_from_file_location("gate_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return benchmark("gate")
 
 
 def test_the_benchmark_simulates_this_very_rule(benchmark_module: ModuleType) -> None:

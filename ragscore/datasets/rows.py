@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 from ragscore.datasets.faults import RowFault
 from ragscore.items import Context, Item, digest
+from ragscore.suite_parts.dataset import ItemField
 from ragscore.targets.messages import answer_of, messages_of, question_of
 
 #: What a row may have. `context_ids` are the ids of `contexts`, one each; `relevance` grades ids (qrels).
-COLUMNS = (
-    "id",
-    "input",
-    "reference",
-    "reference_context_ids",
-    "contexts",
-    "context_ids",
-    "output",
-    "claims",
-    "answerable",
-    "metadata",
-    "tags",
-    "relevance",
-)
+COLUMNS: tuple[str, ...] = get_args(ItemField)
 #: Names under which a context's text, id and score stand; the dotted ones are those of Phoenix.
 TEXT_KEYS = ("text", "content", "page_content", "document.content", "body")
 ID_KEYS = ("id", "doc_id", "document_id", "document.id", "_id")

@@ -133,16 +133,17 @@ def summary_of(history: History, run: RunRow, *, worst: int = 3) -> RunSummary:
         worst: How many of the items with the lowest scores.
     """
     by_scorer = summaries(history, run.run_id)
+    lowest = _worst(history, run.run_id, worst)
     return RunSummary(
         run=run,
         history=history.path,
         scorers=by_scorer,
-        worst=_worst(history, run.run_id, worst),
+        worst=lowest,
         faults=_faults(history, run, by_scorer),
         advice=advice_of(history, run),
         unanswerable=_unanswerable(history, run.run_id),
         latency=_latency(history, run.run_id),
-        any_item=_first_item(history, run.run_id),
+        any_item=None if lowest else _first_item(history, run.run_id),
     )
 
 

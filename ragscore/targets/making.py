@@ -42,6 +42,18 @@ def make_target(
         ConfigError: it cannot be called: no such module, program or file, or it does not take a question.
     """
     pace = Pace(part.rps)
+
+    def called(found: Any, name: str, at: str, **more: Any) -> Target:
+        way = way_to_call(found, name=name, where=at)
+        return PythonTarget(
+            way.function,
+            argument=way.argument,
+            timeout_s=part.timeout_s,
+            need_contexts=needs_contexts,
+            pace=pace,
+            **more,
+        )
+
     target: Target
     if part.http is not None:
         from ragscore.targets.http import HttpTarget
@@ -75,27 +87,10 @@ def make_target(
         found = plugins.load("targets", name, where=at)
         secrets = Secrets.of(written.get("plugin"), {name: part.plugin.options})
         found = plugins.instance(found, part.plugin.options, name=name, where=at, secrets=secrets)
-        way = way_to_call(found, name=name, where=at)
-        target = PythonTarget(
-            way.function,
-            argument=way.argument,
-            timeout_s=part.timeout_s,
-            need_contexts=needs_contexts,
-            pace=pace,
-            secrets=secrets,
-            closing=getattr(found, "aclose", None),
-        )
+        target = called(found, name, at, secrets=secrets, closing=getattr(found, "aclose", None))
     elif part.python is not None:
         at = where("python")
-        found = load_object(part.python, base_dir=base_dir, where=at)
-        way = way_to_call(found, name=part.python, where=at)
-        target = PythonTarget(
-            way.function,
-            argument=way.argument,
-            timeout_s=part.timeout_s,
-            need_contexts=needs_contexts,
-            pace=pace,
-        )
+        target = called(load_object(part.python, base_dir=base_dir, where=at), part.python, at)
     else:
         target = GivenTarget(need_raw=needs_raw)
     return target if part.top_k is None else FirstOf(target, part.top_k)

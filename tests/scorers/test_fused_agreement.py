@@ -5,24 +5,17 @@ The figures themselves come from benchmarks/fused.py.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.benchmarked import benchmark
+
 
 @pytest.fixture
 def measuring() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "fused.py"
-    spec = importlib.util.spec_from_file_location("fused_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return benchmark("fused")
 
 
 @pytest.mark.e2e

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.benchmarked import benchmark
+
 
 @pytest.fixture(scope="module")
 def measuring() -> ModuleType:
-    path = Path(__file__).resolve().parents[3] / "benchmarks" / "offline_judge.py"
-    spec = importlib.util.spec_from_file_location("offline_judge_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return benchmark("offline_judge")
 
 
 @pytest.mark.parametrize(

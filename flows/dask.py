@@ -50,7 +50,13 @@ class Cluster:
             RagscoreError: the batch as a whole cannot go on.
         """
         run.observer.stage(stage, batch)
-        assignment = Assignment(self._row, self._workers, redo=run.redo, target_given_up=run.target_given_up)
+        assignment = Assignment(
+            self._row,
+            self._workers,
+            learnt=run.parts.judging.learnt,
+            redo=run.redo,
+            target_given_up=run.target_given_up,
+        )
         told = await asyncio.to_thread(_told, run, stage, batch)
         done = await self._submitted(task, Errand(assignment, stage, batch, told))
         run.target_answers += done.answers

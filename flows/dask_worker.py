@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ragscore import pipeline
 from ragscore.assembly import assemble
@@ -92,11 +93,13 @@ class Assignment:
         row: The run's row in the history.
         workers: How many worker processes share what the suite allows.
         redo: See `Run.redo`.
+        learnt: What the flow's process knows of the judge's models, so that no worker asks them for it again.
         target_given_up: Why the target is not asked any more.
     """
 
     row: RunRow
     workers: int
+    learnt: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     redo: Redo = "all"
     target_given_up: str | None = None
 
@@ -217,6 +220,7 @@ class _Process:
                 dataset=Dataset(row.dataset, (), row.dataset_hash),
                 begun=True,
             )
+            parts.judging.tell(assignment.learnt)
             try:
                 await parts.judging.prepare()
             except RagscoreError:

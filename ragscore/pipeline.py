@@ -222,7 +222,7 @@ async def _judge_one(run: Run, record: Record, scorer: Scorer) -> Judged | Score
     except RagscoreError:
         raise
     except Exception as error:  # noqa: BLE001 - the per-item, per-scorer boundary
-        return _scorer_error(run, scorer, error)
+        return _without_secrets(run, _scorer_error(run, scorer, error))
 
 
 def _score_one(run: Run, record: Record, scorer: Scorer, judged: Judged | Score) -> Score:
@@ -235,7 +235,26 @@ def _score_one(run: Run, record: Record, scorer: Scorer, judged: Judged | Score)
             raise ValueError(f"gave {result.exact}, outside of 0 to 1")
     except Exception as error:  # noqa: BLE001 - the per-item, per-scorer boundary
         result = _scorer_error(run, scorer, error)
-    return result
+    return result if result.status is Status.OK else _without_secrets(run, result)
+
+
+def _without_secrets(run: Run, score: Score) -> Score:
+    """What failed, as it may be kept: a judge or scorer that is not ours may tell with what it was made."""
+    hidden = run.parts.file.secrets.hidden
+    return replace(
+        score,
+        reason=hidden(score.reason),
+        error=None if score.error is None else hidden(score.error),
+        raw=None if score.raw is None else hidden(score.raw),
+        calls=tuple(
+            replace(
+                call,
+                error=None if call.error is None else hidden(call.error),
+                reply=None if call.reply is None else hidden(call.reply),
+            )
+            for call in score.calls
+        ),
+    )
 
 
 def _sample(run: Run, record: Record, scorer: Scorer) -> Sample | Score:
@@ -252,7 +271,7 @@ def _sample(run: Run, record: Record, scorer: Scorer) -> Sample | Score:
 
 
 def _scorer_error(run: Run, scorer: Scorer, error: Exception) -> Score:
-    said = run.parts.file.secrets.hidden(f"{type(error).__name__}: {error}")
+    said = f"{type(error).__name__}: {error}"
     return unscored(scorer, Status.SCORER_ERROR, f"the scorer failed: {said}", error=said)
 
 

@@ -223,7 +223,7 @@ def begin(
         host=platform.node(),
         pid=os.getpid(),
     )
-    if not history.start_run(row):  # a flow that is tried again finds its own run
+    if not history.start_run(row, probe=parts.judging.probe_calls):  # a flow that is tried again finds its own run
         return take_up(history, history.run(run_id), parts, observer=observer)
     run = Run(run_id, parts, history, observer=observer or Silent())
     run.pending = Pending(parts.dataset.items, run.attempt)
@@ -295,7 +295,7 @@ def take_up(
                 f"{what} is not what run {row.run_id} began with ({was}, now {now})",
                 mend="start a new run with `ragscore run`",
             )
-    row = history.reopen_run(row.run_id)
+    row = history.reopen_run(row.run_id, probe=parts.judging.probe_calls)
     run = Run(row.run_id, parts, history, attempt=row.attempt, redo=redo, observer=observer or Silent())
     run.pending = Pending(parts.dataset.items, run.attempt, wanted=_unfinished(run))
     return run

@@ -206,10 +206,16 @@ class Secretive:
 
 SECRET = "hunter2-hunter2"
 TELLING = """
+from ragscore.items import Call, Judgement, Status
 from acme_rag import WordJudge
 class Telling(WordJudge):
     def __init__(self, key): self.key = key
     async def ask(self, task): raise PermissionError(f"not with {self.key}")
+class Returning(Telling):
+    async def ask(self, task):
+        said = f"not with {self.key}"
+        call = Call(task.name, "m", "text", "malformed", error=said, reply=said)
+        return Judgement(self.name, Status.JUDGE_ERROR, error=said, raw=said, calls=(call,))
 class Scored:
     def __init__(self, key): self.key = key
     def score(self, sample, judged): raise PermissionError(f"not with {self.key}")
@@ -219,7 +225,11 @@ def rows(key):
     raise PermissionError(f"not with {key}")
 """
 TELLING_POINTS = {
-    "ragscore.judges": {"telling": "telling_pack:Telling", "unmade": "telling_pack:Unmade"},
+    "ragscore.judges": {
+        "telling": "telling_pack:Telling",
+        "returning": "telling_pack:Returning",
+        "unmade": "telling_pack:Unmade",
+    },
     "ragscore.scorers": {"telling": "telling_pack:Scored", "unmade_scorer": "telling_pack:Unmade"},
     "ragscore.targets": {"unmade": "telling_pack:Unmade"},
     "ragscore.datasets": {"telling": "telling_pack:rows"},
@@ -263,6 +273,18 @@ async def test_a_value_of_the_environment_stays_out_of_what_judges_and_scorers_s
     )
     assert (of["context_recall"]["scale"], of["own"]["scale"]) == (1.0, 10.0)
     assert (of["theirs"]["options"], of["own"]["options"]) == (KEY, own["options"])
+    assert SECRET.encode() not in telling.history.read_bytes()
+
+
+async def test_a_value_of_the_environment_stays_out_of_the_errors_that_a_judge_returns(telling: Workspace) -> None:
+    document = {**parts(), "judge": {"plugin": {"returning": KEY}}, "scorers": ["context_precision"]}
+    telling.suite.write_text(yaml.safe_dump(document))
+    await evaluate("suite.yaml")
+    said = "not with ${ACME_KEY}"
+    assert telling.sql("select distinct status, error, raw from scores") == [("judge_error", said, said)]
+    assert telling.sql("select distinct error, reply from judge_calls") == [(said, said)]
+    ((reason,),) = telling.sql("select distinct reason from scores")
+    assert said in reason
     assert SECRET.encode() not in telling.history.read_bytes()
 
 

@@ -12,7 +12,7 @@ from typing import Any, overload
 from ragscore.history import private, values
 from ragscore.history.runs import RunRow
 from ragscore.history.tables import Row, Rows
-from ragscore.items import Context, ContextSet, Finding, Item, Record, Score, digest
+from ragscore.items import Call, Context, ContextSet, Finding, Item, Record, Score, digest
 
 #: The name of the context set that is what the target itself returned.
 RESPONSE_SET = "response"
@@ -197,7 +197,7 @@ def score_rows(run: RunRow, records: Sequence[Record]) -> Rows:
                 )
             )
             rows["verdicts"] += _verdict_rows(run, record, score)
-            rows["judge_calls"] += _call_rows(run, record, score)
+            rows["judge_calls"] += _call_rows(run, record.item.id, score.scorer, record.attempt, score.calls)
             if score.claim_set is not None and score.claim_set not in claim_sets:
                 claim_sets.add(score.claim_set)
                 rows["claims"] += [
@@ -243,14 +243,19 @@ def _verdict_rows(run: RunRow, record: Record, score: Score) -> list[Row]:
     ]
 
 
-def _call_rows(run: RunRow, record: Record, score: Score) -> list[Row]:
+def probe_rows(run: RunRow, calls: Sequence[Call]) -> list[Row]:
+    """`judge_calls` of the requests that made the judge ready; they belong to no item and no scorer: both are ''."""
+    return _call_rows(run, "", "", run.attempt, calls)
+
+
+def _call_rows(run: RunRow, item_id: str, scorer: str, attempt: int, calls: Sequence[Call]) -> list[Row]:
     kept = _Kept(run)
     return [
         (
             values.text(run.run_id),
-            values.text(record.item.id),
-            values.text(score.scorer),
-            record.attempt,
+            values.text(item_id),
+            values.text(scorer),
+            attempt,
             number,
             call.task,
             values.text(call.model),
@@ -265,7 +270,7 @@ def _call_rows(run: RunRow, record: Record, score: Score) -> list[Row]:
             values.from_seconds(call.started_at),
             kept.reply(call.reply),
         )
-        for number, call in enumerate(score.calls, start=1)
+        for number, call in enumerate(calls, start=1)
     ]
 
 

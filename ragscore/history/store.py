@@ -21,7 +21,7 @@ from ragscore.history.rows import RESPONSE_SET
 from ragscore.history.runs import RunRow
 from ragscore.history.stored import context_sets_of, keeps_text, of_items, responses_of
 from ragscore.history.tables import Row, Rows, append_new, mark_superseded
-from ragscore.items import ContextSet, Record, Response, Status
+from ragscore.items import Call, ContextSet, Record, Response, Status
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,17 +66,27 @@ class History:
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
-    def start_run(self, row: RunRow) -> bool:
-        """Write down that a run starts. False, and nothing written, when the history knows that id already."""
+    def start_run(self, row: RunRow, *, probe: Sequence[Call] = ()) -> bool:
+        """Write down that a run starts, and the requests that made its judge ready.
+
+        Returns:
+            False, and nothing written, when the history knows that id already.
+        """
         with self._writing() as connection:
             is_new = runs.insert(connection, row)
+            if is_new:
+                _append_probe(connection, row, probe)
         if is_new:
             self._known[row.run_id] = row
             self._begun_here.add(row.run_id)
         return is_new
 
-    def reopen_run(self, run_id: str) -> RunRow:
+    def reopen_run(self, run_id: str, *, probe: Sequence[Call] = ()) -> RunRow:
         """Set a run going again: status `running`, one attempt more, held by this process.
+
+        Args:
+            run_id: The run.
+            probe: The requests that made its judge ready this time.
 
         Raises:
             UsageError: There is no such run.
@@ -94,6 +104,7 @@ class History:
                 pid=os.getpid(),
             )
             runs.update(connection, again)
+            _append_probe(connection, again, probe)
         self._known[run_id] = again
         return again
 
@@ -339,6 +350,11 @@ def _known(connection: duckdb.DuckDBPyConnection, run_id: str) -> RunRow:
     if row is None:
         raise UsageError(f"the history holds no run {run_id!r}", mend="`ragscore runs` lists those that it holds")
     return row
+
+
+def _append_probe(connection: duckdb.DuckDBPyConnection, row: RunRow, calls: Sequence[Call]) -> None:
+    if calls:
+        append_new(connection, {"judge_calls": rows_.probe_rows(row, calls)}, parent="judge_calls")
 
 
 def _displaced(run_id: str, records: Sequence[Record]) -> list[Row]:

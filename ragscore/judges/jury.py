@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ragscore.items import Evidence, Judgement, Status, Usage, Verdict
+from ragscore.judges.llm.judge import LLMJudge
 from ragscore.judges.protocol import Judge
 from ragscore.judges.setup import JudgeSetup
 from ragscore.judges.tasks import ELSEWHERE, ONLY_HERE, AnswerForm, ExtractClaims, Task
@@ -165,6 +166,11 @@ class JurySetup(JudgeSetup):
         """Close what every member holds."""
         for member in self.members:
             await member.aclose()
+
+    @property
+    def models(self) -> Sequence[LLMJudge]:
+        """The judges of all members that ask a model."""
+        return tuple(model for member in self.members for model in member.models)
 
     @property
     def notes(self) -> Sequence[str]:

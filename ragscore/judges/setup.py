@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ragscore.home import home
-from ragscore.items import Item
+from ragscore.items import Call, Item
 from ragscore.judges.claims import AskedClaims, ClaimSource
 from ragscore.judges.frozen_claims import FrozenClaims, beside, place
 from ragscore.judges.judgement_store import JudgementStore
@@ -65,6 +66,27 @@ class JudgeSetup:
     def params(self) -> str:
         """JSON of what the judge's answers depend on besides its name; known after `prepare`."""
         return self.prepared.identity if self.prepared is not None else "{}"
+
+    @property
+    def models(self) -> Sequence[LLMJudge]:
+        """The judges that ask a model, inside the others."""
+        return () if self.model is None else (self.model,)
+
+    @property
+    def probe_calls(self) -> tuple[Call, ...]:
+        """The requests that `prepare` took."""
+        return tuple(call for model in self.models for call in model.probe_calls)
+
+    @property
+    def learnt(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is known of the models, for `tell` in another process; known after `prepare`."""
+        return {model.manners.key: model.manners.learnt for model in self.models}
+
+    def tell(self, learnt: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take over what another process learnt of the same models, so that `prepare` need not ask them."""
+        for model in self.models:
+            if model.manners.key in learnt:
+                model.manners.take_over(learnt[model.manners.key])
 
     @property
     def notes(self) -> Sequence[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ragscore.history import (
     summaries,
     worst_items,
 )
-from ragscore.items import Status
+from ragscore.items import Status, Usage
 from ragscore.report.advice import advice_of
 from ragscore.scorers import band, rounded
 from ragscore.scorers.arithmetic import as_fraction
@@ -61,6 +61,7 @@ class RunSummary:
         unanswerable: Of the items marked as not answerable, where nothing relevant was retrieved, and of how many
             that is known; None when there are none.
         latency: Of the target; None when it was never measured.
+        probe: The requests that made the judge ready, before any item: in no scorer's figures.
     """
 
     run: RunRow
@@ -71,6 +72,7 @@ class RunSummary:
     advice: Sequence[str]
     unanswerable: tuple[int, int, int] | None
     latency: Latency | None
+    probe: Usage = field(default_factory=Usage)
     any_item: str | None = None
 
     @property
@@ -96,6 +98,7 @@ class RunSummary:
             if self.unanswerable
             else None,
             "latency_ms": {"p50": self.latency.p50_ms, "p95": self.latency.p95_ms} if self.latency else None,
+            "probe": {"calls": self.probe.calls, "cost_usd": self.probe.cost_usd},
             "scorers": [
                 {
                     "scorer": each.scorer,
@@ -143,6 +146,7 @@ def summary_of(history: History, run: RunRow, *, worst: int = 3) -> RunSummary:
         advice=advice_of(history, run),
         unanswerable=_unanswerable(history, run.run_id),
         latency=_latency(history, run.run_id),
+        probe=_probe(history, run.run_id),
         any_item=None if lowest else _first_item(history, run.run_id),
     )
 
@@ -244,6 +248,22 @@ def _unanswerable(history: History, run_id: str) -> tuple[int, int, int] | None:
 def _first_item(history: History, run_id: str) -> str | None:
     query = "SELECT item_id FROM latest_scores WHERE run_id = ? ORDER BY position, item_id LIMIT 1"
     return next((str(item_id) for (item_id,) in select(history.path, query, [run_id]).rows), None)
+
+
+def _probe(history: History, run_id: str) -> Usage:
+    query = """
+        SELECT count(*), sum(prompt_tokens), sum(completion_tokens), sum(cached_tokens), sum(cost_usd),
+            count(*) = count(prompt_tokens), count(*) = count(completion_tokens), count(*) = count(cached_tokens),
+            count(*) = count(cost_usd)
+        FROM judge_calls WHERE run_id = ? AND item_id = '' AND outcome = 'ok'
+    """
+    ((calls, *sums_and_known),) = select(history.path, query, [run_id]).rows
+    if not calls:
+        return Usage()
+    prompt, completion, cached, cost = (
+        value if known else None for value, known in zip(sums_and_known[:4], sums_and_known[4:], strict=True)
+    )
+    return Usage(int(calls), 0, prompt, completion, cached, cost)
 
 
 def _latency(history: History, run_id: str) -> Latency | None:

@@ -187,10 +187,12 @@ def _notes(summary: RunSummary) -> list[str]:
     notes = []
     calls = sum(each.calls for each in summary.scorers)
     remembered = sum(each.remembered for each in summary.scorers)
-    costs = [each.cost_usd for each in summary.scorers]
+    costs = [each.cost_usd for each in (*summary.scorers, summary.probe)]
     if calls or remembered:
+        calls += summary.probe.calls
+        first = f" ({summary.probe.calls} before the first item)" if summary.probe.calls else ""
         cost = "unknown" if any(each is None for each in costs) else f"${sum(filter(None, costs)):.4f}"
-        notes.append(f"judge: {calls} calls, {remembered} remembered, cost {cost}")
+        notes.append(f"judge: {calls} calls{first}, {remembered} remembered, cost {cost}")
     if repeated := sum(each.duplicates for each in summary.scorers):
         notes.append(f"{repeated} retrieved contexts repeat an earlier one of their item")
     if summary.unanswerable is not None:

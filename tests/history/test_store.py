@@ -104,6 +104,16 @@ def test_repeated_contexts_point_to_the_first(history: History) -> None:
     assert found.rows == [(1, None), (2, None), (3, 1), (4, 1), (5, None)]
 
 
+def test_the_requests_before_the_first_item_are_kept_with_the_start_of_each_attempt(history: History) -> None:
+    probe = [Call("probe", "m", "json_schema", "bad_request"), Call("probe", "m", "text", "ok", cost_usd=0.5)]
+    assert history.start_run(run_row(), probe=probe)
+    assert not history.start_run(run_row(), probe=probe)
+    history.finish_run("run-1", status="cancelled")
+    history.reopen_run("run-1", probe=probe[1:])
+    found = select(history.path, "SELECT item_id, scorer, attempt, number, outcome FROM judge_calls ORDER BY ALL")
+    assert found.rows == [("", "", 1, 1, "bad_request"), ("", "", 1, 2, "ok"), ("", "", 2, 1, "ok")]
+
+
 def test_the_calls_of_a_score_are_kept_with_it(history: History, count: Callable[[str], int]) -> None:
     history.start_run(run_row())
     calls = (

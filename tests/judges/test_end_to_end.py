@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from ragscore.assembly import assemble
 from ragscore.errors import DatasetError
@@ -17,9 +20,11 @@ from ragscore.judges.llm.declared import llm_judge
 from ragscore.judges.llm.prompts import VERSIONS
 from ragscore.judges.llm.quotes import DEMOTED, NOT_FOUND
 from ragscore.judges.memory import RememberingJudge
+from ragscore.judges.setup import judge_setup
 from ragscore.judges.tasks import AttributeClaims, Claim, ExtractClaims, Passage, RateContexts
 from ragscore.report.comparison import compare_runs
 from ragscore.report.summary import summary_of
+from ragscore.report.terminal import print_summary
 from ragscore.suite_file import read_suite
 from tests.judges.judged_suites import JudgedSuite, command, port_items
 from tests.judges.llm.test_injection import CORPUS
@@ -57,11 +62,10 @@ def test_with_a_fifth_of_replies_faulty_200_items_get_the_scores_that_they_get_w
     assert set(stats["per_fault"]) >= set(COSTING) - set(REJECTING)
     made_necessary = sum(stats["per_fault"].get(fault, 0) for fault in COSTING) + stats["abandoned"]
     assert stats["requests"] == 601 + made_necessary
-    # The bill names every one of them but the probe's, with what came of it.
-    _, _, billed = other.bill(faulty)
+    # The bill names every one of them, the probe too, with what came of it.
     outcomes = Counter(dict(other.workspace.sql("select outcome, count(*) from judge_calls group by 1")))
-    assert outcomes["ok"] == 600
-    assert 0 <= stats["requests"] - billed <= 1 + 8  # the probe, with its own faults
+    assert outcomes["ok"] == 601
+    assert outcomes.total() == stats["requests"]
     assert outcomes["throttled"] + outcomes["timeout"] + outcomes["malformed"] + outcomes["truncated"] > 0
 
 
@@ -77,6 +81,49 @@ def test_a_first_run_takes_three_calls_per_item_with_frozen_claims_two_and_again
     assert suite.server.stats()["per_task"].get("extraction") is None
     assert suite.scores(first) == suite.scores(again) == suite.scores(frozen)
     assert suite.verdicts(first) == suite.verdicts(again)
+
+
+def test_the_request_before_the_first_item_is_in_the_bill_once_and_another_process_need_not_repeat_it(
+    suite: JudgedSuite, tmp_path: Path
+) -> None:
+    suite.write(port_items(2), judge={"price": {"input_per_million": 1.0, "output_per_million": 1.0}})
+    run = suite.run()
+    kept = "select task, scorer, attempt, number, outcome, cost_usd > 0 from judge_calls where item_id = ''"
+    assert suite.workspace.sql(kept) == [("probe", "", 1, 1, "ok", True)]
+    history = History(suite.workspace.history)
+    summary = summary_of(history, run)
+    assert summary.as_dict()["probe"] == {"calls": 1, "cost_usd": summary.probe.cost_usd}
+    out = io.StringIO()
+    print_summary(summary, Console(file=out, width=120))
+    assert "judge: 7 calls (1 before the first item), 0 remembered, cost $" in out.getvalue()
+    again = suite.resume(run)
+    assert summary_of(history, again).probe == summary.probe
+    spent = suite.workspace.sql("select calls, cost_usd from judge_spend")
+    assert spent == suite.workspace.sql("select count(*), sum(cost_usd) from judge_calls")
+    assert suite.requests() == 7
+
+    asyncio.run(_told_in_another_process(suite, tmp_path))
+
+
+async def _told_in_another_process(suite: JudgedSuite, tmp_path: Path) -> None:
+    """As a Dask worker of another host is told: it has no memory of the model."""
+    part = read_suite(suite.workspace.suite).suite.judge
+    jury = part.model_copy(update={"repeats": 2, "model": "openai/other"})
+    for declared, models in ((part, 1), (jury, 2)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RAGSCORE_HOME", str(tmp_path / f"here-{models}"))
+            here = judge_setup(declared, dataset=tmp_path / "a.jsonl")
+            patch.setenv("RAGSCORE_HOME", str(tmp_path / f"there-{models}"))
+            there = judge_setup(declared, dataset=tmp_path / "a.jsonl")
+        await here.prepare()
+        before = suite.requests()
+        there.tell(json.loads(json.dumps(here.learnt)))
+        await there.prepare()
+        assert (len(here.probe_calls), len(there.models), there.probe_calls) == (1, models, ())
+        assert there.params == here.params
+        assert suite.requests() == before
+        await here.aclose()
+        await there.aclose()
 
 
 def test_a_swapped_context_costs_two_calls_per_item_and_alone_is_sent_for_relevance(suite: JudgedSuite) -> None:

@@ -119,6 +119,8 @@ class LLMJudge:
         if self._identity is not None:
             return
         if not self._manners.proven:
+            self._manners.recall()
+        if not self._manners.proven:
             await self._probe()
         address = self._client.base_url
         about: dict[str, Any] = {

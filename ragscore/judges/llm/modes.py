@@ -74,7 +74,7 @@ class Manners:
         self._room_name: str | None = "max_tokens"
         self._room_most: int | None = None
         self._dropped_when_proven: frozenset[str] = frozenset()
-        self._recall()
+        self.recall()
 
     @property
     def params(self) -> dict[str, Any]:
@@ -164,22 +164,40 @@ class Manners:
         self._keep()
         return True
 
-    def _recall(self) -> None:
-        kept = (self._learnt.get(self._key) if self._learnt is not None else None) or {}
-        if kept.get("mode") in MODES:
-            self.mode = kept["mode"]
-        self.dropped = self._dropped_when_proven = frozenset(kept.get("dropped", ()))
-        self.window = kept.get("window")
-        self._room_name = kept.get("room_name", "max_tokens")
-        self._room_most = kept.get("room_most")
-        self.proven = bool(kept.get("proven", False))
+    @property
+    def key(self) -> str:
+        """What these manners are kept under: one for each model, address and set of parameters asked for."""
+        return self._key
+
+    @property
+    def learnt(self) -> dict[str, Any]:
+        """What was learnt, as it is kept: JSON-able."""
+        return {
+            "mode": self.mode,
+            "dropped": sorted(self._dropped_when_proven),
+            "window": self.window,
+            "room_name": self._room_name,
+            "room_most": self._room_most,
+            "proven": self.proven,
+        }
+
+    def take_over(self, learnt: Mapping[str, Any]) -> None:
+        """Speak to the model as somebody learnt to do who asked it under the same `key`."""
+        if learnt.get("mode") in MODES:
+            self.mode = learnt["mode"]
+        self.dropped = self._dropped_when_proven = frozenset(learnt.get("dropped", ()))
+        self.window = learnt.get("window")
+        self._room_name = learnt.get("room_name", "max_tokens")
+        self._room_most = learnt.get("room_most")
+        self.proven = bool(learnt.get("proven", False))
+
+    def recall(self) -> None:
+        """Speak to the model as was learnt by now, here or elsewhere: another seat of a jury may have asked it."""
+        self.take_over((self._learnt.get(self._key) if self._learnt is not None else None) or {})
 
     def _keep(self) -> None:
         if self._learnt is not None and self.proven:
-            kept = {"mode": self.mode, "dropped": sorted(self._dropped_when_proven), "window": self.window}
-            self._learnt.put(
-                self._key, kept | {"room_name": self._room_name, "room_most": self._room_most, "proven": True}
-            )
+            self._learnt.put(self._key, self.learnt)
 
 
 def checked_params(params: Mapping[str, Any], *, temperature: float | None) -> dict[str, Any]:

@@ -187,7 +187,7 @@ def _notes(summary: RunSummary) -> list[str]:
     notes = []
     calls = sum(each.calls for each in summary.scorers)
     remembered = sum(each.remembered for each in summary.scorers)
-    costs = [each.cost_usd for each in (*summary.scorers, summary.probe)]
+    costs = [summary.probe.cost_usd, *(each.cost_usd for each in summary.scorers)]
     if calls or remembered:
         calls += summary.probe.calls
         first = f" ({summary.probe.calls} before the first item)" if summary.probe.calls else ""

@@ -39,10 +39,12 @@ def normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+
+
 def digest(*parts: object) -> str:
     """A stable hash (32 hex digits of SHA-256) of JSON-able parts."""
-    payload = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hashlib.sha256(_CANONICAL.encode(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,11 @@ def test_comparing_is_stable(text: str) -> None:
     assert comparable(comparable(text)) == comparable(text)
 
 
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_text_is_folded_as_it_is_beside_other_signs(text: str) -> None:
+    assert comparable(f"{text} é") == f"{comparable(text)} é".strip()
+
+
 @pytest.mark.parametrize(
     ("quote", "claim", "shared"),
     [

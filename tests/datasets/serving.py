@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 #: What `/private/…` asks for.
@@ -33,7 +33,42 @@ class _Files(SimpleHTTPRequestHandler):
 @contextmanager
 def over_http(folder: Path) -> Iterator[str]:
     """The address of a server of the files in `folder`; `/moved/…` redirects, `/private/…` wants a password."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(folder)))
+    with _served(partial(_Files, directory=str(folder))) as address:
+        yield address
+
+
+class _CutOff(BaseHTTPRequestHandler):
+    """Announces a file of two rows, as HTTP servers and S3 do, and sends the first row only."""
+
+    ROW = b'{"id": "q", "input": "q?"}\n'
+
+    def _announce(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(2 * len(self.ROW)))
+        self.send_header("ETag", '"0"')
+        self.end_headers()
+
+    def do_HEAD(self) -> None:
+        self._announce()
+
+    def do_GET(self) -> None:
+        self._announce()
+        self.wfile.write(self.ROW)
+        self.close_connection = True
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def cut_off() -> Iterator[str]:
+    """The address of a server, of HTTP and of S3, whose every transfer ends in the middle: between two whole rows."""
+    with _served(_CutOff) as address:
+        yield address
+
+
+@contextmanager
+def _served(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

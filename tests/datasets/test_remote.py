@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.datasets.conftest import Load, Refused, write_jsonl
-from tests.datasets.serving import PASSWORD, USER, as_s3, over_http
+from tests.datasets.serving import PASSWORD, USER, as_s3, cut_off, over_http
 
 ROWS = [{"id": f"q{number}", "input": f"question {number}?", "reference": "007"} for number in range(3)]
 
@@ -126,6 +126,21 @@ def test_s3_says_which_object_or_bucket_is_not_there(refused: Refused, bucket: N
         "s3://evaluation/night/*.jsonl: matches no file — check the address"
     )
     assert "s3://elsewhere/*.jsonl: cannot be fetched: " in refused("s3://elsewhere/*.jsonl")
+
+
+@pytest.mark.parametrize("address", ["{0}/d.jsonl", "s3://evaluation/d.jsonl"])
+def test_a_transfer_that_ends_in_the_middle_is_an_error_and_not_a_smaller_dataset(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with cut_off() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server)
+        said = refused(address.format(server))
+    assert said.startswith(f"{address.format(server)}: cannot be fetched: ")
+    assert "\n" not in said
 
 
 def test_an_address_whose_package_is_not_installed_says_which(refused: Refused) -> None:

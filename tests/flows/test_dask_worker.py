@@ -95,6 +95,20 @@ def test_a_batch_that_cannot_go_on_raises_the_same_error_over_there(workspace: W
     dask_worker.close_run(run.run_id)
 
 
+def test_what_a_worker_is_not_answered_the_last_time_comes_back_to_be_written(workspace: Workspace) -> None:
+    workspace.order(all_="refuse")
+    run = opened(workspace)
+    batch = list(run.pending)
+    errand = Errand(Assignment(run.history.run(run.run_id), 1), "ask_a_last_time", batch, HandedOver())
+    done = sent(errand)
+    run.history.store_responses(run.run_id, done.to_write.answered)
+    kept = run.history.responses(run.run_id, [record.item.id for record in batch])
+    assert len(kept) == len(batch)
+    assert all("connection refused" in str(response.error) for response, _ in kept.values())
+    assert [record.response for record in done.batch] == [kept[record.item.id][0] for record in batch]
+    dask_worker.close_run(run.run_id)
+
+
 def test_workers_have_parts_of_what_a_suite_allows(tmp_path: Path) -> None:
     suite = check_suite(
         {

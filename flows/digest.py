@@ -11,6 +11,7 @@ from prefect import State, flow
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.states import Completed
 
+from ragscore.counting import counted
 from ragscore.errors import RagscoreError
 from ragscore.flows.artifacts import key_of
 from ragscore.flows.ending import error_state
@@ -48,7 +49,7 @@ async def digest(history: str | None = None, days: float = 7) -> State[Any]:
     except RagscoreError as error:
         return error_state(error)
     await acreate_markdown_artifact(text, key=key_of("digest"), description=f"{since:%Y-%m-%d} to {until:%Y-%m-%d}")
-    return Completed(message=f"{count} runs in {days:g} days")
+    return Completed(message=f"{counted(count, 'run')} in {days:g} days")
 
 
 def digest_markdown(history: History, since: datetime, until: datetime) -> tuple[str, int]:
@@ -62,7 +63,7 @@ def digest_markdown(history: History, since: datetime, until: datetime) -> tuple
     if not runs:
         blocks.append("No run in this time.")
     for suite, retriever, count, complete, failed, inconclusive in runs:
-        counts = [f"{count} runs", f"{failed} failed their gate", f"{inconclusive} inconclusive"]
+        counts = [counted(count, "run"), f"{failed} failed their gate", f"{inconclusive} inconclusive"]
         if count - complete:
             counts.append(f"**{count - complete} not complete**")
         rows = select(history.path, _BY_SCORER, [suite, retriever, since, until]).rows

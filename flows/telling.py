@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from ragscore.counting import counted
 from ragscore.errors import UsageError
 from ragscore.flows.trend import picture, trends
 from ragscore.gate import LAST_PASSING, Baseline, Check, GateResult, find_baseline, pair_runs
@@ -93,7 +94,7 @@ def summary_markdown(
     run = summary.run
     blocks = [
         f"# {as_text(headline(run, verdict))}",
-        f"Suite **{as_text(run.suite)}**, {run.items} items, judge `{run.judge}`, run `{run.run_id}`.",
+        f"Suite **{as_text(run.suite)}**, {counted(run.items, 'item')}, judge `{run.judge}`, run `{run.run_id}`.",
         *(f"**{as_text(fault)}**" for fault in summary.faults),
         _scores(summary, change),
         f"Change: against {as_text(change.against)}, over the items in both."

@@ -344,7 +344,7 @@ def test_a_mean_over_survivors_is_no_improvement_and_no_verdict(nightly: Nightly
     assert of(result, "mean").numbers["mean"] == 1.0
     assert result.verdict is None
     assert result.notes[0].startswith("no verdict: coverage of context_recall is 0.9, below 0.95")
-    assert any("1 items are scored on one side only" in note for note in result.notes)
+    assert any("1 item scored on one side only" in note for note in result.notes)
     assert nightly.row(result).gate_verdict is None
     again = nightly.run(hard, version="v3", gate=GATE)
     assert again.baseline is not None

@@ -28,7 +28,7 @@ LAYERS = [
     {"datasets", "targets", "contexts", "judges", "scorers", "history", "gate", "stats"},
     {"suite", "home", "suite_yaml"},
     {"suite_parts"},
-    {"items", "errors", "addresses", "expressions", "plugins", "scorer_kinds", "secrets"},
+    {"items", "errors", "addresses", "counting", "expressions", "plugins", "scorer_kinds", "secrets"},
 ]
 #: Which part may import a library that costs time or belongs to one place.
 ROOMS = {

@@ -15,6 +15,7 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from ragscore.addresses import without_secrets
+from ragscore.counting import counted
 from ragscore.errors import RagscoreError
 from ragscore.home import home
 from ragscore.judges.llm.addresses import effective_base_url, key_variable
@@ -138,7 +139,7 @@ def history(path: Path) -> Iterator[Check]:
     except RagscoreError as error:
         yield Check("history", "failed", str(error))
         return
-    yield Check("history", "ok", f"{path}: {size / 1e6:.1f} MB, schema {schema}, {len(runs)} runs")
+    yield Check("history", "ok", f"{path}: {size / 1e6:.1f} MB, schema {schema}, {counted(len(runs), 'run')}")
     for run in runs:
         if run.status != "running":
             continue

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ragscore.cli.options import HistoryFile, Json
+from ragscore.counting import counted
 
 
 def import_(
@@ -62,7 +63,9 @@ def import_(
         return 0
     names = ", ".join(done.results.scorers)
     there = "" if done.is_new else " (it was there already)"
-    sys.stdout.write(f"run {done.run_id}: {len(done.results.items)} items of {done.results.tool}: {names}{there}\n")
+    sys.stdout.write(
+        f"run {done.run_id}: {counted(len(done.results.items), 'item')} of {done.results.tool}: {names}{there}\n"
+    )
     for skipped in done.results.skipped:
         sys.stderr.write(f"left out: {skipped}\n")
     return 0

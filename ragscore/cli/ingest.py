@@ -6,6 +6,7 @@ import json as json_
 import sys
 
 from ragscore.cli.options import HistoryFile, Json
+from ragscore.counting import counted
 
 
 def ingest(*inboxes: str, history: HistoryFile = None, json: Json = False) -> int:
@@ -31,7 +32,9 @@ def ingest(*inboxes: str, history: HistoryFile = None, json: Json = False) -> in
         found = ingest_from(store, place) if is_address(place) else store.ingest(Path(place))
         told.append({"inbox": place, "batches": found.batches, "rows": found.rows, "run_ids": list(found.run_ids)})
         if not json:
-            what = f"{found.batches} batches of {len(found.run_ids)} runs, {found.rows} rows were new"
+            what = (
+                f"{counted(found.batches, 'batch')} of {counted(len(found.run_ids), 'run')}, {found.rows} rows were new"
+            )
             sys.stdout.write(f"{place}: {what if found.batches else 'nothing waits'}\n")
     if json:
         sys.stdout.write(json_.dumps(told, ensure_ascii=False, indent=2) + "\n")

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from ragscore.cli.options import HistoryFile, Json
+from ragscore.counting import counted
 
 
 def label(
@@ -63,7 +64,7 @@ def label(
     else:
         how = ", ".join(f"{count} {word}" for word, count in chosen.items())
         sys.stdout.write(
-            f"{len(labels)} verdicts of run {row.run_id} ({how}) in {output}\n"
+            f"{counted(len(labels), 'verdict')} of run {row.run_id} ({how}) in {output}\n"
             f"Fill in `human` with yes or no, then: ragscore calibrate {output}\n"
         )
     return 0

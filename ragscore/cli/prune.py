@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 from ragscore.cli.options import HistoryFile, Json
+from ragscore.counting import counted
 
 _AGE = re.compile(r"(\d+)([dwy])")
 _DAYS = {"d": 1, "w": 7, "y": 365}
@@ -57,8 +58,8 @@ def prune(
     rows = ", ".join(f"{n} {table}" for table, n in gone.items() if n and table != "runs")
     done = "gone" if yes else "would go; nothing was changed — add --yes to do it"
     with_them = f", with {rows}" if rows else ""
-    what = f"{len(plan.going)} runs{with_them}: {done}" if plan.going else "nothing to take out"
-    sys.stdout.write(f"{what}. {plan.kept} runs stay.\n")
+    what = f"{counted(len(plan.going), 'run')}{with_them}: {done}" if plan.going else "nothing to take out"
+    sys.stdout.write(f"{what}. {counted(plan.kept, 'run')} {'stays' if plan.kept == 1 else 'stay'}.\n")
     return 0
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from ragscore.cli.options import Json
+from ragscore.counting import counted
 
 
 def validate(suite: Path, /, *more: Path, json: Json = False) -> int:
@@ -32,5 +33,5 @@ def validate(suite: Path, /, *more: Path, json: Json = False) -> int:
             for fault in faults:
                 sys.stderr.write(f"error: {fault}\n")
             if not faults:
-                sys.stdout.write(f"{path}: ok, {items} items\n")
+                sys.stdout.write(f"{path}: ok, {counted(items, 'item')}\n")
     return 2 if any(faults for faults, _ in found.values()) else 0

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from ragscore.counting import counted
 from ragscore.errors import UsageError
 from ragscore.gate.baselines import Baseline, find_baseline
 from ragscore.gate.keeping import NoiseFloor, comparison_rows, noise_floors
@@ -61,7 +62,7 @@ def _evaluated(history: History, run: RunRow, suite: Suite) -> tuple[GateResult,
     dropped, rows = _drops(history, run, suite, against, slices)
     checks += dropped
     notes += [
-        f"{each.scorer}: {len(each.one_sided)} items are scored on one side only and not compared with {found.said}"
+        f"{each.scorer}: {counted(len(each.one_sided), 'item')} scored on one side only: not compared with {found.said}"
         for found, paired in against.values()
         for each in paired.scorers
         if each.one_sided

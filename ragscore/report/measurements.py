@@ -9,6 +9,7 @@ from rich.console import Console
 
 from ragscore.calibration import Judged
 from ragscore.calibration.measuring import Calibration
+from ragscore.counting import counted
 from ragscore.noise import Noise
 from ragscore.report.layout import Words, add_row, heading, indented, print_table, table_of
 from ragscore.scorers.reasons import shortened
@@ -54,7 +55,10 @@ def print_noise(noise: Noise, out: Console) -> None:
     if noise.is_deterministic:
         out.print(Words("the offline judge decides by words alone: it has no noise by construction"), soft_wrap=True)
     cost = "unknown" if noise.usage.cost_usd is None else f"${noise.usage.cost_usd:.4f}"
-    out.print(Words(f"judge: {noise.usage.calls} calls, cost {cost}; kept for the gate", style="dim"), soft_wrap=True)
+    out.print(
+        Words(f"judge: {counted(noise.usage.calls, 'call')}, cost {cost}; kept for the gate", style="dim"),
+        soft_wrap=True,
+    )
 
 
 def noise_dict(noise: Noise) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ragscore.counting import counted
 from ragscore.forecast import Forecast
 from ragscore.history import ItemDetail, RunRow, ScorerSummary
 from ragscore.items import Context, Finding, Score, Status
@@ -42,7 +43,9 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def print_summary(summary: RunSummary, out: Console, *, footer: bool = True) -> None:
     """The summary of one run: the table, what is wrong, advice, worst items, and where to look next."""
     run = summary.run
-    heading(out, f"{run.retriever} {run.version}", f"run {run.run_id} · {run.items} items · judge: {run.judge}")
+    heading(
+        out, f"{run.retriever} {run.version}", f"run {run.run_id} · {counted(run.items, 'item')} · judge: {run.judge}"
+    )
     if summary.scorers:  # a run that was stopped at once has none
         print_table(out, _scorer_table(summary.scorers))
     for note in _notes(summary):
@@ -122,7 +125,7 @@ def print_item(detail: ItemDetail, out: Console) -> None:
 
 def print_forecast(title: str, judge: str, expected: Forecast, out: Console) -> None:
     """What a run will take: calls, tokens and cost per scorer, time, and what that rests on."""
-    heading(out, title, f"{expected.items} items · judge: {judge}")
+    heading(out, title, f"{counted(expected.items, 'item')} · judge: {judge}")
     if expected.shares:
         table = table_of("", "calls", "prompt tokens", "completion tokens", "cost")
         for column in table.columns[1:]:
@@ -192,7 +195,7 @@ def _notes(summary: RunSummary) -> list[str]:
         calls += summary.probe.calls
         first = f" ({summary.probe.calls} before the first item)" if summary.probe.calls else ""
         cost = "unknown" if any(each is None for each in costs) else f"${sum(filter(None, costs)):.4f}"
-        notes.append(f"judge: {calls} calls{first}, {remembered} remembered, cost {cost}")
+        notes.append(f"judge: {counted(calls, 'call')}{first}, {remembered} remembered, cost {cost}")
     if repeated := sum(each.duplicates for each in summary.scorers):
         notes.append(f"{repeated} retrieved contexts repeat an earlier one of their item")
     if summary.unanswerable is not None:

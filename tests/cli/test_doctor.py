@@ -70,7 +70,7 @@ def test_the_history_and_runs_that_were_left_unfinished_are_named(workspace: Wor
 
     begin(assemble(read_suite(workspace.suite)), History(workspace.history), run_id="20260101-000000-abcdef")
     said = workspace.ragscore("doctor").stdout
-    assert "1 runs" in said
+    assert "1 run" in said
     assert "20260101-000000-abcdef is being written by process" in said
 
 

@@ -111,7 +111,7 @@ def test_a_run_goes_from_one_host_to_another_through_an_inbox(filled: Workspace)
     address = (filled.folder / "remote").as_uri()
     assert filled.ragscore("export", "run-3", "--inbox", address).returncode == 0
     taken = filled.ragscore("ingest", address, "--history", "other.duckdb")
-    assert taken.stdout == f"{address}: 1 batches of 1 runs, 9 rows were new\n".replace("9 rows", "17 rows")
+    assert taken.stdout == f"{address}: 1 batch of 1 run, 9 rows were new\n".replace("9 rows", "17 rows")
     assert (
         filled.ragscore("ingest").stdout == f"{folder_of(filled.history).relative_to(filled.folder)}: nothing waits\n"
     )

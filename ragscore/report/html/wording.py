@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from ragscore.counting import counted
 from ragscore.gate import Answer, ScorerComparison, Verdict
 from ragscore.scorers import rounded
 from ragscore.scorers.arithmetic import as_fraction
@@ -25,8 +26,8 @@ def in_words(each: ScorerComparison, answer: Answer, before: str, after: str) ->
     gain = -answer.difference if each.less_is_better else answer.difference
     way = "stayed at" if was == now else "rose from" if answer.difference > 0 else "fell from"
     values = was if was == now else f"{was} to {now}"
-    counted = f"{_questions(len(each.worse))} got worse and {len(each.better)} better"
-    said = f"From {before} to {after}, {name} {way} {values} over {_questions(answer.n)}: {counted}. "
+    moved = f"{counted(len(each.worse), 'question')} got worse and {len(each.better)} better"
+    said = f"From {before} to {after}, {name} {way} {values} over {counted(answer.n, 'question')}: {moved}. "
     return said + _chance(each, answer, gain)
 
 
@@ -54,7 +55,3 @@ def _chance(each: ScorerComparison, answer: Answer, gain: Fraction) -> str:
     if answer.detectable is not None:
         told += f"; a loss of {answer.detectable * each.scale:.2f} or more would have shown"
     return told + (f"; about {answer.needed} questions would tell." if answer.needed is not None else ".")
-
-
-def _questions(count: int) -> str:
-    return f"{count} question" if count == 1 else f"{count} questions"

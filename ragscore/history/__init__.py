@@ -1,6 +1,7 @@
 """The history: the DuckDB file that remembers runs, items, contexts, scores and verdicts (DESIGN §6)."""
 
 from ragscore.history.audit import Audit
+from ragscore.history.connection import one_state
 from ragscore.history.query import Selection, save, select
 from ragscore.history.reading import (
     ItemDetail,
@@ -31,6 +32,7 @@ __all__ = [
     "item_detail",
     "item_hash",
     "item_scores",
+    "one_state",
     "save",
     "select",
     "summaries",

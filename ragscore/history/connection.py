@@ -14,6 +14,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -44,6 +45,8 @@ _DAMAGED = ("Corrupt", "Could not read enough bytes", "not a valid DuckDB databa
 # What it says when the disk, a quota or a limit of the process is used up; at a commit not as an IOException.
 _NO_ROOM = ("No space left", "File too large", "quota exceeded", "Could not write file")
 
+#: The file that `one_state` of this thread or task holds open, and its connection.
+_held: ContextVar[tuple[Path, duckdb.DuckDBPyConnection] | None] = ContextVar("held", default=None)
 _guard = threading.Lock()
 _turns: dict[Path, threading.Lock] = {}
 
@@ -52,7 +55,7 @@ _turns: dict[Path, threading.Lock] = {}
 def reading(path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[duckdb.DuckDBPyConnection]:
     """A read-only connection to the history at `path`, closed at the end of the block.
 
-    A history of an older schema is migrated first. Do not open the same file again within the block.
+    A history of an older schema is migrated first. Do not open the same file again within the block (`one_state` may).
 
     Raises:
         UsageError: There is no history at `path`.
@@ -60,6 +63,10 @@ def reading(path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[d
         HistoryTooNew: A later ragscore or DuckDB wrote it.
         HistoryUnreadable: It is damaged, not a history, or may not be read.
     """
+    held = _held.get()
+    if held is not None and held[0] == path.resolve():
+        yield held[1]
+        return
     if not _present(path):
         raise UsageError(
             "there is no history here yet", where=str(path), mend="make a run first, or name the file with --history"
@@ -72,6 +79,21 @@ def reading(path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[d
         pass  # brings the schema up to date
     with _opened(path, read_only=True, lock_timeout_s=lock_timeout_s) as connection:
         yield connection
+
+
+@contextlib.contextmanager
+def one_state(path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Within the block every `reading` of `path` sees the same state, whoever writes meanwhile: they wait.
+
+    For what is read at several places and belongs together. Keep it short, and write nothing within it. Errors as for
+    `reading`.
+    """
+    with reading(path, lock_timeout_s=lock_timeout_s) as connection:
+        token = _held.set((path.resolve(), connection))
+        try:
+            yield
+        finally:
+            _held.reset(token)
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ def _ready(
     with reading(path, lock_timeout_s=lock_timeout_s) as connection:
         if writes is not None:
             connection.execute(f"SET allowed_paths = ['{writes}']")
-        if not allow_external:
+        if not allow_external and not _is_closed(connection):
             for setting in _CLOSED:
                 connection.execute(setting)
         try:
@@ -99,6 +99,12 @@ def _ready(
             if damaged(error):
                 raise
             raise UsageError(first_line(error), mend=_hint(error)) from error
+
+
+def _is_closed(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether that was done before: a connection that `one_state` holds answers several questions."""
+    found = connection.execute("SELECT current_setting('lock_configuration')").fetchone()
+    return found is not None and bool(found[0])
 
 
 def _selected(connection: duckdb.DuckDBPyConnection, sql: str, params: list[Any]) -> Selection:

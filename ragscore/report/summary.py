@@ -18,6 +18,7 @@ from ragscore.history import (
     ScorerSummary,
     findings,
     item_scores,
+    one_state,
     select,
     summaries,
     worst_items,
@@ -135,20 +136,22 @@ def summary_of(history: History, run: RunRow, *, worst: int = 3) -> RunSummary:
         run: The run's row.
         worst: How many of the items with the lowest scores.
     """
-    by_scorer = summaries(history, run.run_id)
-    lowest = _worst(history, run.run_id, worst)
-    return RunSummary(
-        run=run,
-        history=history.path,
-        scorers=by_scorer,
-        worst=lowest,
-        faults=_faults(history, run, by_scorer),
-        advice=advice_of(history, run),
-        unanswerable=_unanswerable(history, run.run_id),
-        latency=_latency(history, run.run_id),
-        probe=_probe(history, run.run_id),
-        any_item=None if lowest else _first_item(history, run.run_id),
-    )
+    # Of one state: a run that is still being written has more rows at the end of this than at its beginning.
+    with one_state(history.path, lock_timeout_s=history.lock_timeout_s):
+        by_scorer = summaries(history, run.run_id)
+        lowest = _worst(history, run.run_id, worst)
+        return RunSummary(
+            run=run,
+            history=history.path,
+            scorers=by_scorer,
+            worst=lowest,
+            faults=_faults(history, run, by_scorer),
+            advice=advice_of(history, run),
+            unanswerable=_unanswerable(history, run.run_id),
+            latency=_latency(history, run.run_id),
+            probe=_probe(history, run.run_id),
+            any_item=None if lowest else _first_item(history, run.run_id),
+        )
 
 
 def mean_shown(mean_exact: float, scale: float) -> str:

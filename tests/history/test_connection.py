@@ -20,7 +20,7 @@ import pytest
 
 from ragscore.errors import HistoryError, HistoryLocked, HistoryTooNew, HistoryUnreadable, RagscoreError
 from ragscore.history import History, select, summaries
-from ragscore.history.connection import reading, writing
+from ragscore.history.connection import one_state, reading, writing
 from ragscore.history.schema import migrations, newest
 
 from .records import record, run_row, store
@@ -52,6 +52,26 @@ def start(code: str, path: Path, *args: str) -> subprocess.Popen[str]:
         text=True,
         cwd=ROOT,
     )
+
+
+def test_what_is_read_of_one_state_does_not_change_while_others_write_and_they_lose_nothing(history: History) -> None:
+    history.start_run(run_row(items=2))
+    store(history, "run-1", [record(1)])
+    counted = "SELECT count(*) FROM latest_scores"
+    with ThreadPoolExecutor() as pool:
+        with one_state(history.path):
+            (before,) = select(history.path, counted).rows
+            writer = pool.submit(store, history, "run-1", [record(2)])
+            other = start(WRITER, history.path, "run-2")
+            for _ in range(3):
+                assert select(history.path, counted).rows == [before]
+                assert summaries(history, "run-1")[0].n == 1
+            assert history.run("run-1").items == 2
+        writer.result(timeout=60)
+        said, wrong = other.communicate(timeout=60)
+    assert (said.splitlines()[-1], wrong) == ("complete", "")
+    assert select(history.path, counted).rows[0][0] > before[0]
+    assert summaries(history, "run-1")[0].n == 2
 
 
 @contextmanager

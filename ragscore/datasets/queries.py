@@ -6,8 +6,10 @@ functions (`read_csv(…)`) do what they do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragscore.datasets import duck
 from ragscore.datasets.source import Source
@@ -15,6 +17,11 @@ from ragscore.datasets.spool import Spool
 from ragscore.datasets.tables import Tables
 from ragscore.errors import DatasetError
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+#: DuckDB's types of whole numbers that Parquet does not have.
+HUGE = re.compile(r"\bU?HUGEINT\b")
 DATABASES = (".duckdb", ".db", ".ddb")
 
 
@@ -63,8 +70,29 @@ def query_source(
                 connection.execute(f"CREATE TEMP VIEW {duck.name(table)} AS {source.relation(connection)}")
         query = statements[0].query.strip().rstrip(";")
         with duck.explained(where, mend="check the SQL", what="cannot be carried out"):
-            connection.execute(f"COPY ({query}) TO {duck.text(str(spooled))} (FORMAT parquet)")
+            _spool(connection, query, spooled)
     return Tables([spooled], where, "parquet", shown=[where], spool=spool)
+
+
+def _spool(connection: DuckDBPyConnection, query: str, spooled: Path) -> None:
+    """Write the rows of a query as Parquet; whole numbers of any size stay whole.
+
+    Parquet has no HUGEINT, as which JSON's whole numbers are read: DuckDB would write them as floating-point numbers.
+    """
+    import duckdb
+
+    described = connection.execute(f"DESCRIBE SELECT * FROM ({query}\n)").fetchall()
+    huge = {duck.name(str(row[0])): str(row[1]) for row in described if HUGE.search(str(row[1]))}
+    small = [f"CAST({name} AS {HUGE.sub('BIGINT', kind)}) AS {name}" for name, kind in huge.items()]
+    try:
+        _copy(connection, query, small, spooled)
+    except duckdb.ConversionException:  # one has more than 64 bits, or the query itself fails so
+        _copy(connection, query, [f"to_json({name}) AS {name}" for name in huge], spooled)
+
+
+def _copy(connection: DuckDBPyConnection, query: str, instead: list[str], spooled: Path) -> None:
+    replaced = f" REPLACE ({', '.join(instead)})" if instead else ""
+    connection.execute(f"COPY (SELECT *{replaced} FROM ({query}\n)) TO {duck.text(str(spooled))} (FORMAT parquet)")
 
 
 def is_file(table: str) -> bool:

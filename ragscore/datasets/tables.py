@@ -6,6 +6,7 @@ import csv
 import datetime
 import gzip
 import io
+import json
 import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +71,8 @@ class Tables:
             with duck.connected() as connection:
                 with self._explained(path, shown):
                     connection.execute(query)
-                    names = [each[0] for each in connection.description or ()]
+                    described = [(str(each[0]), each[1]) for each in connection.description or ()]
+                    json_columns = {name: kind for name, kind in described if "JSON" in str(kind)}
                 number = 0
                 while True:
                     with self._explained(path, shown):
@@ -82,7 +84,8 @@ class Tables:
                         if wanted is not None and position >= len(wanted):
                             return
                         if wanted is None or wanted[position]:
-                            row = {name: plain(value) for name, value in zip(names, values, strict=True)}
+                            row = {name: plain(value) for (name, _), value in zip(described, values, strict=True)}
+                            row |= {name: _parsed(row[name], kind) for name, kind in json_columns.items()}
                             yield Row(position, shown, number, row)
                         position += 1
 
@@ -219,6 +222,22 @@ def _faults_of(path: Path, shown: str, kind: str) -> DatasetError | None:
         what, mend = mends.get(str(error_type), (f"cannot be read: {str(message).splitlines()[0]}", "check the line"))
         faults.append(f"{shown}:{line}: {what} — {mend}")
     return DatasetErrors(faults)
+
+
+def _parsed(value: Any, kind: Any) -> Any:
+    """What JSON says, wherever a DuckDB type has it: a column of texts and lists is of the type JSON."""
+    if value is None or "JSON" not in str(kind):
+        return value
+    if str(kind) == "JSON":
+        return json.loads(value)
+    match kind.id:
+        case "list" | "array":
+            return [_parsed(each, kind.children[0][1]) for each in value]
+        case "struct":
+            return {name: _parsed(value.get(name), child) for name, child in kind.children}
+        case "map":
+            return {name: _parsed(each, kind.children[1][1]) for name, each in value.items()}
+    return value
 
 
 def plain(value: Any) -> Any:

@@ -123,6 +123,20 @@ def test_a_query_over_a_file_keeps_texts_too(load: Load, folder: Path, write: Ca
     assert load(path, sql="SELECT * FROM data WHERE reference = '007'").items[0].reference == "007"
 
 
+def test_a_query_over_jsonl_gives_what_the_file_gives_whatever_the_types(load: Load, folder: Path) -> None:
+    rows = [
+        {"id": 1, "input": "q1", "reference": "Leaves.", "contexts": ["a", {"id": 7, "text": "b"}]},
+        {"id": 2, "input": "q2", "reference": ["x", "y"], "contexts": ["c"], "relevance": {"d1": 2}},
+        {"id": 2**63, "input": [{"role": "user", "content": "q3"}], "relevance": {"d2": 1, "d3": 0}},
+    ]
+    write_jsonl(folder / "d.jsonl", rows)
+    queried = load("d.jsonl", sql="SELECT * FROM data -- all", references="alternatives")
+    assert [item.id for item in queried.items] == ["1", "2", str(2**63)]
+    assert [item.input for item in queried.items] == ["q1", "q2", "q3"]
+    assert queried.items[1].metadata["relevance"] == {"d1": 2}
+    assert queried.hash == load("d.jsonl", references="alternatives").hash
+
+
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1), min_size=1, max_size=5))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_comes_out_of_csv_and_parquet_as_it_went_in(tmp_path: Path, texts: list[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
@@ -86,10 +87,15 @@ class Template:
 
     A text that is one expression alone keeps that expression's type: `"{{ metadata.k }}"` is a number where the
     metadata holds one. Nothing is ever HTML-escaped, and text that looks like a number stays text.
+
+    Args:
+        value: The value.
+        address: Whether it is an address: what an expression gives is percent-encoded then (what `urlencode` has
+            encoded is not encoded again). A question with `#` or `&` would be cut off otherwise.
     """
 
-    def __init__(self, value: Any) -> None:
-        self._value = _compiled(value)
+    def __init__(self, value: Any, *, address: bool = False) -> None:
+        self._value = _One(value, address=True) if address else _compiled(value)
 
     def filled(self, values: Mapping[str, Any]) -> Any:
         """The value with its templates filled in.
@@ -103,10 +109,10 @@ class Template:
 class _One:
     """One text: as an expression that keeps its type, or as a template that gives text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, address: bool = False) -> None:
         self.text = text
-        expression = _lone_expression(text)
-        environment = _environment()
+        expression = None if address else _lone_expression(text)
+        environment = _environment(address=address)
         self._expression = (
             environment.compile_expression(expression, undefined_to_none=False) if expression is not None else None
         )
@@ -170,10 +176,24 @@ def _lone_expression(text: str) -> str | None:
     return inner[2:-2].strip().strip("-").strip() if inner == text and inner.startswith("{{") else None
 
 
-@lru_cache(maxsize=1)
-def _environment() -> SandboxedEnvironment:
+class _Encoded(str):
+    """Text that is percent-encoded already."""
+
+
+def _encoded(value: Any) -> str:
+    return value if isinstance(value, _Encoded) else _Encoded(quote(str(value), safe="/:"))
+
+
+@lru_cache(maxsize=2)
+def _environment(*, address: bool = False) -> SandboxedEnvironment:
     from jinja2 import StrictUndefined
+    from jinja2.filters import do_urlencode
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     # Native types would come from literal_eval, which takes "007" for 7: see `_One` for how types are kept instead.
-    return ImmutableSandboxedEnvironment(autoescape=False, undefined=StrictUndefined, keep_trailing_newline=True)
+    environment = ImmutableSandboxedEnvironment(
+        autoescape=False, undefined=StrictUndefined, keep_trailing_newline=True, finalize=_encoded if address else None
+    )
+    if address:
+        environment.filters["urlencode"] = lambda value: _Encoded(do_urlencode(value))
+    return environment

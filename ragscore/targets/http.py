@@ -72,9 +72,8 @@ class HttpTarget:
         self._kept_secrets = kept_secrets or Secrets()
         self._secrets = (secrets or Secrets()) | self._kept_secrets
         self._method = part.method or ("GET" if part.json_ is None and part.form is None else "POST")
-        self._request = Template(
-            {"url": part.url, "headers": part.headers, "query": part.query, "json": part.json_, "form": part.form}
-        )
+        self._request = Template({"headers": part.headers, "query": part.query, "json": part.json_, "form": part.form})
+        self._address = Template(part.url, address=True)
         self._output = None if part.response is None or part.response.output is None else part.response.output
         self._limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
         self._tls = _tls(part, base_dir, where)
@@ -109,9 +108,8 @@ class HttpTarget:
             await client.aclose()
 
     def _build(self, item: Item) -> httpx.Request:
-        filled = self._request.filled(
-            {"input": item.input, "id": item.id, "metadata": item.metadata, "messages": conversation(item)}
-        )
+        values = {"input": item.input, "id": item.id, "metadata": item.metadata, "messages": conversation(item)}
+        filled = self._request.filled(values)
         body: dict[str, Any] = {}
         if self._part.json_ is not None:
             # Written here, so that text keeps its letters and NaN is refused.
@@ -122,7 +120,7 @@ class HttpTarget:
         headers |= {name.lower(): str(value).strip() for name, value in filled["headers"].items()}
         # `params={}` would drop what the address already has after its question mark.
         query = httpx.QueryParams(_flat(filled["query"]))
-        url = httpx.URL(str(filled["url"]))
+        url = httpx.URL(self._address.filled(values))
         return self._opened().build_request(
             self._method, url.copy_merge_params(query) if query else url, headers=headers, **body
         )

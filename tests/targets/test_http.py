@@ -114,6 +114,15 @@ async def test_query_form_headers_and_address_are_templates(server: Server, ask:
     assert response.contexts == (Context("a"), Context("b"))
 
 
+@pytest.mark.parametrize("template", ["{{ input }}", "{{ input | urlencode }}", "{{ input[:4] }}{{ input[4:] }}"])
+async def test_a_question_within_the_address_arrives_whole(server: Server, ask: Ask, template: str) -> None:
+    server.answer(["a"])
+    question = "R&D in C#: is 50% + 1/2 = 1? für 007"
+    await ask({"url": f"{server.url}/ask?q={template}&k=3"}, Item("q", question))
+    await ask({"url": f"{server.url}/ask?q={template}", "query": {"k": "3"}}, Item("q", question))
+    assert [request.query for request in server.requests] == [{"q": [question], "k": ["3"]}] * 2
+
+
 async def test_without_a_body_it_is_a_get(server: Server, ask: Ask) -> None:
     server.answer("plain text")
     response = await ask({"url": server.url, "query": {"q": "{{ input }}"}})

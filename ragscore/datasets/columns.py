@@ -9,7 +9,7 @@ from typing import Any
 
 from ragscore.datasets.faults import RowFault
 from ragscore.datasets.rows import COLUMNS, item_of
-from ragscore.datasets.written import as_json, from_text
+from ragscore.datasets.written import as_json, from_text, joined_columns
 from ragscore.errors import DatasetError
 from ragscore.items import Item
 
@@ -84,6 +84,7 @@ class Reading:
         shape: Brings a tool's nested export into columns first.
         textual: Whether lists and the like may be written as text.
         alternatives: Whether a reference may be a list.
+        joined: Columns whose texts are contexts with `|` between.
     """
 
     fields: Mapping[str, str]
@@ -94,6 +95,7 @@ class Reading:
     shape: Shape | None = None
     textual: bool = False
     alternatives: bool = False
+    joined: frozenset[str] = frozenset()
 
     def item(self, raw: Mapping[str, Any]) -> Item:
         """The item of a row as it stands in the source.
@@ -111,7 +113,7 @@ class Reading:
         for column, value in columns.items():
             name = self.fields.get(column)
             if name is not None:
-                row[name] = from_text(name, column, value) if self.textual else value
+                row[name] = from_text(name, column, value, self.joined) if self.textual else value
             elif value is not None or not self.textual:  # an empty cell of a table says nothing
                 if column in self.late and value is not None:
                     what = f"first stands here, after the columns were settled by the first {SETTLED_BY} rows"
@@ -119,7 +121,9 @@ class Reading:
                 (beside if column in _OURS else row)[column] = as_json(value) if self.textual else value
         for name, column in self.mapped.items():
             value = _at(raw, column)
-            row[name] = from_text(name, column, value) if self.textual and isinstance(value, str) else value
+            row[name] = (
+                from_text(name, column, value, self.joined) if self.textual and isinstance(value, str) else value
+            )
         if isinstance(row.get("contexts"), str) and self._is_single("contexts"):
             row["contexts"] = [row["contexts"]]
         if beside:
@@ -209,7 +213,7 @@ def settle(
     kept = {name: column for name, column in mapped.items() if fields.get(column) != name}
     others = tuple(each for each in there if each not in fields and each not in late)
     unseen = tuple(column for column in fields if column not in there)
-    return Reading(fields, kept, late, others, unseen, shape, textual, alternatives)
+    return Reading(fields, kept, late, others, unseen, shape, textual, alternatives, joined_columns(raw_there))
 
 
 def _ambiguous(where: str, name: str, found: list[str]) -> DatasetError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from ragscore.datasets.faults import RowFault
@@ -13,14 +14,23 @@ TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 LISTS = frozenset({"contexts", "context_ids", "reference_context_ids", "claims", "tags"})
 NOT_TEXTS = LISTS | {"metadata", "relevance", "answerable", "id"}
 #: DeepEval joins contexts with this.
-JOINED = {"context": "|", "retrieval_context": "|"}
+JOINT = "|"
 
 
-def from_text(field: str, column: str, value: Any) -> Any:
+def joined_columns(columns: Iterable[str]) -> frozenset[str]:
+    """The columns whose texts are contexts joined as DeepEval does; `context` only in a table of DeepEval's.
+
+    Elsewhere a `context` is one text, which may well hold a table of Markdown.
+    """
+    is_deepeval = {"actual_output", "expected_output"} <= set(columns)
+    return frozenset({"retrieval_context", "context"} if is_deepeval else {"retrieval_context"})
+
+
+def from_text(field: str, column: str, value: Any, joined: frozenset[str] = frozenset()) -> Any:
     """The value of `field` that a cell stands for; a text stays exactly what it is where text is due.
 
     Where something else is due, an empty one is missing. Lists are JSON (`["a", "b"]`) or Python (`['a', 'b']`, as
-    pandas writes them); tags and ids may also stand with commas or semicolons between; DeepEval's contexts with `|`.
+    pandas writes them); tags and ids may also stand with commas or semicolons between; `joined` columns with `|`.
 
     Raises:
         RowFault: the text is nothing of the kind.
@@ -33,7 +43,7 @@ def from_text(field: str, column: str, value: Any) -> Any:
     if field in NOT_TEXTS and not value.strip():
         return None
     if field in LISTS:
-        return _list(field, column, value)
+        return _list(field, column, value, joined)
     if field in ("metadata", "relevance"):
         return _object(field, value)
     if field == "answerable":
@@ -41,7 +51,7 @@ def from_text(field: str, column: str, value: Any) -> Any:
             return word in TRUE
         raise RowFault(field, f"is {value!r}, not true or false", "write true or false")
     if field == "reference" and column == "ground_truths":
-        return _list(field, column, value)
+        return _list(field, column, value, joined)
     if field in ("input", "output") and re.match(r"\s*\[\s*\{", value):
         return _messages(value)
     return value
@@ -58,7 +68,7 @@ def as_json(value: Any) -> Any:
     return value.hex() if isinstance(value, (bytes, bytearray)) else str(value)
 
 
-def _list(field: str, column: str, value: str) -> Any:
+def _list(field: str, column: str, value: str, joined: frozenset[str]) -> Any:
     if value.lstrip().startswith("["):
         found = literal(value)
         if isinstance(found, list):
@@ -67,8 +77,8 @@ def _list(field: str, column: str, value: str) -> Any:
         raise RowFault(field, "is not a list, though it begins like one", mend)
     if field in ("tags", "reference_context_ids", "context_ids"):
         return [each.strip() for each in re.split(r"[,;]", value) if each.strip()]
-    if column in JOINED:
-        return value.split(JOINED[column])
+    if column in joined:
+        return value.split(JOINT)
     return value  # `rows` says what is wrong with it
 
 

@@ -134,3 +134,9 @@ def test_grades_give_the_reference_ids_and_count_in_the_hash(load: Load, folder:
 def test_settling_says_where() -> None:
     with pytest.raises(DatasetError, match=r"^here: `expected` and `gold_answer` may each be the reference — "):
         settle([{"input": "a", "expected": "x", "gold_answer": "y"}], where="here")
+
+
+def test_one_context_in_a_cell_stays_one_though_it_holds_a_table_of_markdown(load: Load, folder: Path) -> None:
+    text = "| lamp | price |\n|---|---|\n| red | 5 |"
+    (folder / "d.csv").write_text(f'question,context,ground_truth\nq,"{text}",a\n', encoding="utf-8")
+    assert [each.text for each in load("d.csv").items[0].contexts or ()] == [text]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragscore.datasets.faults import RowFault
 from ragscore.datasets.rows import COLUMNS, item_of
-from ragscore.datasets.written import as_json, from_text, joined_columns
+from ragscore.datasets.written import as_json, folded, from_text, joined_columns
 from ragscore.errors import DatasetError
 from ragscore.items import Item
 
@@ -141,7 +141,8 @@ class Reading:
 
     def _is_single(self, name: str) -> bool:
         """Whether the column is called so that it may hold one text instead of a list."""
-        return "context" in (self.mapped.get(name), *(c for c, field_ in self.fields.items() if field_ == name))
+        columns = (self.mapped.get(name, ""), *(c for c, field_ in self.fields.items() if field_ == name))
+        return "context" in map(folded, columns)
 
 
 _OURS = frozenset(COLUMNS)
@@ -179,6 +180,7 @@ def settle(
     shaped = [shape(row) for row in rows] if shape is not None else rows
     there = list(dict.fromkeys(key for row in shaped for key in row))
     taken = set(mapped.values())
+    exact = {each for name, aliases in ALIASES.items() for each in (name, *aliases)}
     fields: dict[str, str] = {}
     late: dict[str, str] = {}
     for name, aliases in ALIASES.items():
@@ -191,6 +193,9 @@ def settle(
             continue
         late.update((alias, name) for alias in aliases if alias in COMMON and alias not in there)
         found = [alias for alias in aliases if alias in there and alias not in taken]
+        if not found:
+            known = {folded(each) for each in (name, *aliases)}
+            found = [each for each in there if folded(each) in known and each not in taken and each not in exact]
         if "retrieval_context" in found and "context" in found:
             found.remove("context")  # DeepEval: the ideal contexts, not the retrieved ones
         if len(found) > 1:
@@ -200,11 +205,12 @@ def settle(
             # Our own name may come later, where nothing else has been taken for that field.
             (late if found else fields)[name] = name
     by_field = {name: column for column, name in fields.items() if column in there} | mapped
-    if by_field.get("output") == "answer" and "reference" not in by_field and "output" not in mapped:
+    said = by_field.get("output", "")
+    if folded(said) == "answer" and "reference" not in by_field and "output" not in mapped:
         raise DatasetError(
-            "`answer` may be the trusted answer or what the system said",
+            f"`{said}` may be the trusted answer or what the system said",
             where=where,
-            mend="write `columns: {reference: answer}` or `columns: {output: answer}`",
+            mend=f"write `columns: {{reference: {said}}}` or `columns: {{output: {said}}}`",
         )
     if rows and "input" not in by_field and there:
         mend = f"name it with `columns: {{input: …}}`; there are: {_listed(there)}"

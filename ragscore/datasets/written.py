@@ -17,6 +17,11 @@ NOT_TEXTS = LISTS | {"metadata", "relevance", "answerable", "id"}
 JOINT = "|"
 
 
+def folded(column: str) -> str:
+    """The name of a column without what people write differently: case, spaces, underscores, hyphens."""
+    return re.sub(r"[\s_-]+", "", column).casefold()
+
+
 def joined_columns(columns: Iterable[str]) -> frozenset[str]:
     """The columns whose texts are contexts joined as DeepEval does; `context` only in a table of DeepEval's.
 
@@ -50,7 +55,7 @@ def from_text(field: str, column: str, value: Any, joined: frozenset[str] = froz
         if (word := value.strip().lower()) in TRUE | FALSE:
             return word in TRUE
         raise RowFault(field, f"is {value!r}, not true or false", "write true or false")
-    if field == "reference" and column == "ground_truths":
+    if field == "reference" and folded(column) == "groundtruths":
         return _list(field, column, value, joined)
     if field in ("input", "output") and re.match(r"\s*\[\s*\{", value):
         return _messages(value)

@@ -140,3 +140,20 @@ def test_one_context_in_a_cell_stays_one_though_it_holds_a_table_of_markdown(loa
     text = "| lamp | price |\n|---|---|\n| red | 5 |"
     (folder / "d.csv").write_text(f'question,context,ground_truth\nq,"{text}",a\n', encoding="utf-8")
     assert [each.text for each in load("d.csv").items[0].contexts or ()] == [text]
+
+
+def test_headers_of_a_spreadsheet_are_known_whatever_their_case(load: Load, refused: Refused, folder: Path) -> None:
+    text = "ID,Question,Ground Truth,Context,Retrieved-Context-IDs\n1,q,a,c | d,x\n"
+    (folder / "d.csv").write_text(text, encoding="utf-8")
+    (item,) = load("d.csv").items
+    assert (item.id, item.input, item.reference, dict(item.metadata)) == ("1", "q", "a", {})
+    assert [(each.id, each.text) for each in item.contexts or ()] == [("x", "c | d")]
+    (folder / "d.csv").write_text("Frage,Reference\nq,a\n", encoding="utf-8")
+    assert load("d.csv", columns={"input": "Frage"}).items[0].reference == "a"
+    (folder / "d.csv").write_text("Question,Answer\nq,a\n", encoding="utf-8")
+    assert "write `columns: {reference: Answer}` or" in refused("d.csv")
+    (folder / "d.csv").write_text("Question,question,Prompt,query\na,b,c,d\n", encoding="utf-8")
+    (folder / "d.jsonl").write_text('{"Question": "a", "Prompt": "b"}\n', encoding="utf-8")
+    assert "`Question` and `Prompt` may each be the input" in refused("d.jsonl")
+    (folder / "d.jsonl").write_text('{"Question": "a", "question": "b"}\n', encoding="utf-8")
+    assert load("d.jsonl").items[0].input == "b"

@@ -6,7 +6,6 @@ test runs) are read whole.
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from ragscore.datasets import duck
 from ragscore.datasets.jsonl import JsonLines
+from ragscore.datasets.opening import opened
 from ragscore.datasets.spool import Spool
 from ragscore.errors import DatasetError
 
@@ -109,29 +109,20 @@ def _document(path: Path) -> Any:
 
 def _read(path: Path) -> str:
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        return raw.decode("utf-8-sig")
+        with opened(path, str(path)) as file:
+            return file.read().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DatasetError("is not UTF-8 text", where=str(path), mend="save the file as UTF-8") from None
-    except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise DatasetError(what, where=str(path), mend="check the file and its rights") from None
 
 
 def _first_character(path: Path) -> str:
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            return file.read(4096).decode("utf-8-sig", "replace").lstrip()[:1]
-    except FileNotFoundError:
-        raise DatasetError("no such file", where=str(path), mend="check `dataset.path` in the suite") from None
-    except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise DatasetError(what, where=str(path), mend="check the file and its rights") from None
+    with opened(path, str(path)) as file:
+        return file.read(4096).decode("utf-8-sig", "replace").lstrip()[:1]
 
 
 def _is_jsonl(path: Path) -> bool:
     """Whether the first line is an object by itself, and there are more of them."""
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+    with opened(path, str(path)) as file:
         first, second = file.readline(), file.readline()
     try:
         return isinstance(json.loads(first.decode("utf-8-sig")), dict) and bool(second.strip())

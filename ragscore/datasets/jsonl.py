@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
 import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ragscore.datasets import duck
 from ragscore.datasets.checking import checked
 from ragscore.datasets.dataset import Dataset
 from ragscore.datasets.faults import RowFault
 from ragscore.datasets.json_types import relation_of
+from ragscore.datasets.opening import opened
 from ragscore.datasets.source import Row, Wanted
 from ragscore.datasets.spool import Spool
 from ragscore.errors import DatasetError
@@ -96,25 +96,11 @@ def read_jsonl(path: Path, *, name: str | None = None) -> Dataset:
 
 def _lines(path: Path, shown: str) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, and their numbers."""
-    try:
-        with _opened(path) as file:
-            for number, line in enumerate(file, start=1):
-                raw = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
-                if raw:
-                    yield number, raw
-    except FileNotFoundError:
-        raise DatasetError("no such file", where=shown, mend="check `dataset.path` in the suite") from None
-    except IsADirectoryError:
-        raise DatasetError("is a directory", where=shown, mend="name a JSONL file") from None
-    except EOFError:
-        raise DatasetError("is cut off", where=shown, mend="compress the file again") from None
-    except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise DatasetError(what, where=shown, mend="check the file and its rights") from None
-
-
-def _opened(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    with opened(path, shown) as file:
+        for number, line in enumerate(file, start=1):
+            raw = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
+            if raw:
+                yield number, raw
 
 
 def _sound(raw: bytes, where: str) -> dict[str, Any] | RowFault:

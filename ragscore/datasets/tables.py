@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime
-import gzip
 import io
 import json
 import math
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragscore.datasets import duck
 from ragscore.datasets.faults import DatasetErrors
+from ragscore.datasets.opening import opened
 from ragscore.datasets.source import Row, Wanted
 from ragscore.datasets.spool import Spool
 from ragscore.errors import DatasetError
@@ -168,14 +168,8 @@ def _csv_query(path: Path, shown: str, kind: str, *, more: str = "") -> str:
 
 def _header(path: Path, shown: str) -> str:
     """The first record of a table: its lines up to the one that closes all quotes."""
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            raw = file.read(HEADER)
-    except FileNotFoundError:
-        raise DatasetError("no such file", where=shown, mend="check `dataset.path` in the suite") from None
-    except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise DatasetError(what, where=shown, mend="check the file and its rights") from None
+    with opened(path, shown) as file:
+        raw = file.read(HEADER)
     head = b""
     for line in raw.splitlines(keepends=True):
         head += line

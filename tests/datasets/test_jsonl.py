@@ -258,7 +258,7 @@ def test_what_is_not_utf8_is_named_with_its_line(complaints: Complain, raw: byte
 def test_a_missing_file_and_a_folder_name_the_field_to_mend(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"absent\.jsonl: no such file — check `dataset\.path`"):
         read_jsonl(tmp_path / "absent.jsonl")
-    with pytest.raises(DatasetError, match="is a directory — name a JSONL file"):
+    with pytest.raises(DatasetError, match="is a directory — name a file in it"):
         read_jsonl(tmp_path)
 
 

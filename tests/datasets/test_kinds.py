@@ -137,6 +137,20 @@ def test_a_query_over_jsonl_gives_what_the_file_gives_whatever_the_types(load: L
     assert queried.hash == load("d.jsonl", references="alternatives").hash
 
 
+@pytest.mark.parametrize("write", [as_jsonl, as_json, as_csv], ids=lambda write: write.__name__)
+def test_a_compressed_file_that_is_cut_off_or_damaged_is_said_to_be(
+    refused: Refused, load: Load, folder: Path, write: Callable[..., str]
+) -> None:
+    whole = gzip.compress((folder / write(folder, ROWS)).read_bytes())
+    name = f"{write(folder, ROWS)}.gz"
+    (folder / name).write_bytes(whole[:-20])
+    assert refused(name) == f"{name}: is cut off — compress the file again"
+    (folder / name).write_bytes(whole[:40] + b"\xff" * 20 + whole[60:])
+    assert refused(name).startswith((f"{name}: is damaged — compress", f"{name}: cannot be read: CRC check failed"))
+    (folder / name.upper()).write_bytes(whole)
+    assert len(load(name.upper()).items) == len(ROWS)
+
+
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1), min_size=1, max_size=5))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_comes_out_of_csv_and_parquet_as_it_went_in(tmp_path: Path, texts: list[str]) -> None:

@@ -20,6 +20,8 @@ from ragscore.errors import DatasetError, RagscoreError
 
 #: Seconds that a server may be silent.
 TIMEOUT_S = 60.0
+#: What a gzipped file begins with.
+GZIP = b"\x1f\x8b"
 MEND = "check the address and that you may read it"
 
 #: Keeps what was fetched until the process ends: paths do not keep a spool alive.
@@ -51,7 +53,7 @@ def fetched(address: str) -> list[Path]:
     if not paths:
         raise DatasetError("matches no file", where=where, mend="check the address")
     _spools.append(spool)
-    return paths
+    return [_named_by_content(path) for path in paths]
 
 
 def address_of(path: Path) -> str | None:
@@ -67,6 +69,21 @@ def _place(spool: Spool, address: str) -> Path:
     path.parent.mkdir()
     _addresses[path] = shown
     return path
+
+
+def _named_by_content(path: Path) -> Path:
+    """The file under a name that ends with `.gz` if, and only if, it is gzipped.
+
+    `Content-Encoding: gzip` says either of what is sent or of what is stored: a server may unpack a file that is called
+    `.gz`, and a store may keep one packed that is not called so.
+    """
+    with path.open("rb") as file:
+        is_packed = file.read(len(GZIP)) == GZIP
+    if is_packed == (path.suffix.lower() == ".gz"):
+        return path
+    named = path.with_name(f"{path.name}.gz") if is_packed else path.with_suffix("")
+    _addresses[named] = _addresses.pop(path)
+    return path.rename(named)
 
 
 def _over_http(address: str, spool: Spool) -> list[Path]:

@@ -27,6 +27,11 @@ class _Files(SimpleHTTPRequestHandler):
             self.path = self.path.removeprefix("/private")
             super().do_GET()
 
+    def end_headers(self) -> None:
+        if self.path.startswith("/encoded."):  # what is stored gzipped is said to be sent so
+            self.send_header("Content-Encoding", "gzip")
+        super().end_headers()
+
     def log_message(self, *_: object) -> None: ...
 
 

@@ -21,6 +21,7 @@ def server(folder: Path) -> Iterator[str]:
     served.mkdir()
     write_jsonl(served / "d.jsonl", ROWS)
     (served / "d.jsonl.gz").write_bytes(gzip.compress((served / "d.jsonl").read_bytes()))
+    (served / "encoded.jsonl.gz").write_bytes((served / "d.jsonl.gz").read_bytes())
     (served / "d.csv").write_text("input,reference\nq?,2024-01-01\n", encoding="utf-8")
     with over_http(served) as address:
         yield address
@@ -35,6 +36,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "day/late/3.jsonl": lines[2],
         "day/2.csv": b"input\nno\n",
         "odd/q#1?.jsonl": lines[0],
+        "packed.jsonl": gzip.compress(lines[0]),
         "broken.jsonl": b'{"input": "q?"}\n{"inpu\n',
     }
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -45,7 +47,9 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("path", ["/d.jsonl", "/d.jsonl.gz", "/d.jsonl?key=secret", "/moved/d.jsonl"])
+@pytest.mark.parametrize(
+    "path", ["/d.jsonl", "/d.jsonl.gz", "/encoded.jsonl.gz", "/d.jsonl?key=secret", "/moved/d.jsonl"]
+)
 def test_files_over_http_are_read_like_local_ones(load: Load, server: str, path: str) -> None:
     dataset = load(server + path)
     assert [(item.id, item.reference) for item in dataset.items] == [(row["id"], "007") for row in ROWS]
@@ -94,6 +98,10 @@ def test_keys_of_s3_may_hold_what_ends_an_address_elsewhere(load: Load, bucket: 
     assert item.id == "q0"
     (item,) = load("s3://evaluation/odd/q?1*.jsonl").items
     assert item.id == "q0"
+
+
+def test_an_object_of_s3_that_is_kept_gzipped_is_unpacked(load: Load, bucket: None) -> None:
+    assert [item.id for item in load("s3://evaluation/packed.jsonl").items] == ["q0"]
 
 
 def test_what_is_not_there_is_said_in_one_line(refused: Refused, server: str) -> None:

@@ -7,6 +7,7 @@ import email.utils
 import importlib.util
 import json
 import random
+import re
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -30,6 +31,8 @@ from ragscore.targets.shapes import response_of
 
 #: Statuses of a fault that may pass. 500 is not among them: servers give it for questions that they cannot digest.
 PASSING = frozenset({408, 425, 429, 502, 503, 504})
+#: How a page of HTML begins; an answer in HTML is a part of one.
+PAGE = re.compile(r"\s*<(!doctype\s+html|html\b)", re.IGNORECASE)
 #: However long a server asks us to wait, we wait no longer than this many seconds.
 LONGEST_WAIT_S = 120.0
 
@@ -175,7 +178,13 @@ class HttpTarget:
 
     def _read(self, reply: httpx.Response) -> Response:
         text = self._kept_secrets.hidden(reply.text.removeprefix("\ufeff"))
-        is_json = "json" in reply.headers.get("content-type", "")
+        kind = reply.headers.get("content-type", "").lower()
+        if "text/event-stream" in kind:
+            raise TargetFailure("answered with a stream of events; ask it for a whole answer (often `stream: false`)")
+        if "html" in kind and PAGE.match(text):
+            # Of a proxy, a login or a framework; judged as an answer it would be a bad one.
+            raise TargetFailure(self._said(f"answered with a web page: {' '.join(text.split())[:200]}"))
+        is_json = "json" in kind
         value: Any = text
         if is_json or text.lstrip()[:1] in ("{", "["):
             try:

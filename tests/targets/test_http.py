@@ -123,6 +123,20 @@ async def test_a_question_within_the_address_arrives_whole(server: Server, ask: 
     assert [request.query for request in server.requests] == [{"q": [question], "k": ["3"]}] * 2
 
 
+async def test_a_web_page_and_a_stream_of_events_are_failures_though_the_status_is_good(
+    server: Server, ask: Ask
+) -> None:
+    part = {"url": server.url, "query": {"q": "{{ input }}"}}
+    server.answer("\n<!DOCTYPE html>\n<title>Log in</title>", content_type="text/html; charset=utf-8")
+    assert str(await failure(ask, part)) == "answered with a web page: <!DOCTYPE html> <title>Log in</title>"
+    server.answers.clear()
+    server.answer('data: {"answer": "said"}\n\n', content_type="text/event-stream")
+    assert str(await failure(ask, part)).startswith("answered with a stream of events; ask it for a whole answer")
+    server.answers.clear()
+    server.answer("<b>plain</b> text", content_type="text/html")  # what Flask says of any text
+    assert (await ask(part)).output == "<b>plain</b> text"
+
+
 async def test_without_a_body_it_is_a_get(server: Server, ask: Ask) -> None:
     server.answer("plain text")
     response = await ask({"url": server.url, "query": {"q": "{{ input }}"}})

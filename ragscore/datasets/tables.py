@@ -7,6 +7,7 @@ import datetime
 import io
 import json
 import math
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ SMALL = 1 << 20
 CHUNK = 1000
 #: Bytes in which the header of a table has to end.
 HEADER = 1 << 20
+#: A first line by which Excel is told the delimiter; it is no part of the table.
+SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\r?\n', re.IGNORECASE)
 #: Types whose JSON text is what Python would make of them. Objects are too: where text is due they are no text.
 SIMPLE = frozenset({"VARCHAR", "VARCHAR[]", "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UBIGINT", "DOUBLE"})
 #: pandas writes its index so.
@@ -143,13 +146,17 @@ class _Explained:
             return
         if self._kind == "parquet":
             raise duck.said_by_duckdb(error, self._shown, mend="is it a Parquet file?") from None
-        raise _faults_of(self._path, self._shown, self._kind) or duck.said_by_duckdb(error, self._shown) from None
+        faults = _faults_of(self._path, self._shown, self._kind) or _mixed_ends(self._path, self._shown)
+        raise faults or duck.said_by_duckdb(error, self._shown) from None
 
 
 def _csv_query(path: Path, shown: str, kind: str, *, more: str = "") -> str:
     """Everything is said to DuckDB, so that nothing is sniffed: columns, delimiter, quotes; an empty cell is NULL."""
     header = _header(path, shown)
-    delimiter = "\t" if kind == "tsv" else delimiter_of(header)
+    declared = SEPARATOR.match(header)
+    if declared is not None:
+        header = header[declared.end() :]
+    delimiter = "\t" if kind == "tsv" else declared[1] if declared is not None else delimiter_of(header)
     names = next(csv.reader(io.StringIO(header), delimiter=delimiter), [])
     names = [each.strip() for each in names]
     if not any(names):
@@ -160,7 +167,8 @@ def _csv_query(path: Path, shown: str, kind: str, *, more: str = "") -> str:
         raise DatasetError(said, where=f"{shown}:1", mend="give every column its own name")
     columns = ", ".join(f"{duck.text(each or 'unnamed')}: 'VARCHAR'" for each in names)
     return (
-        f"SELECT * FROM read_csv({duck.text(str(path))}, auto_detect = false, header = true, skip = 0,"
+        f"SELECT * FROM read_csv({duck.text(str(path))}, auto_detect = false, header = true,"
+        f" skip = {int(declared is not None)},"
         f" columns = {{{columns}}}, delim = {duck.text(delimiter)}, quote = '\"', escape = '\"', nullstr = '',"
         f" max_line_size = {64 << 20}, null_padding = false, strict_mode = true{more})"
     )
@@ -173,7 +181,7 @@ def _header(path: Path, shown: str) -> str:
     head = b""
     for line in raw.splitlines(keepends=True):
         head += line
-        if head.count(b'"') % 2 == 0:
+        if head.count(b'"') % 2 == 0 and not SEPARATOR.fullmatch(head.decode("utf-8-sig", "replace")):
             break
     try:
         return head.decode("utf-8-sig").strip("\r\n")
@@ -232,6 +240,21 @@ def _parsed(value: Any, kind: Any) -> Any:
         case "map":
             return {name: _parsed(each, kind.children[1][1]) for name, each in value.items()}
     return value
+
+
+def _mixed_ends(path: Path, shown: str) -> DatasetError | None:
+    """What DuckDB calls an invalid state of its parser: rows that end with CR LF, and rows that end with LF."""
+    quotes, first = 0, None
+    with opened(path, shown) as file:
+        for number, line in enumerate(file, start=1):
+            quotes += line.count(b'"')
+            if quotes % 2 or not line.endswith(b"\n"):  # within a cell, or the end of the file
+                continue
+            end = "CR LF" if line.endswith(b"\r\n") else "LF"
+            if end != (first := first or end):
+                what = f"ends with {end}, the rows before with {first}"
+                return DatasetError(what, where=f"{shown}:{number}", mend="save the file with one kind of line end")
+    return None
 
 
 def plain(value: Any) -> Any:

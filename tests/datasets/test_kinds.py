@@ -137,6 +137,24 @@ def test_a_query_over_jsonl_gives_what_the_file_gives_whatever_the_types(load: L
     assert queried.hash == load("d.jsonl", references="alternatives").hash
 
 
+def test_rows_that_end_in_two_ways_are_named(refused: Refused, folder: Path) -> None:
+    (folder / "d.csv").write_bytes(b'input,reference\nq,"a\r\nb"\nq2,c\r\nq3,d\n')
+    assert refused("d.csv") == (
+        "d.csv:4: ends with CR LF, the rows before with LF — save the file with one kind of line end"
+    )
+
+
+@pytest.mark.parametrize("first", ["sep=;\r\n", "\ufeffSEP=;\r\n", '"sep=;"\r\n'])
+def test_the_line_that_tells_excel_the_delimiter_is_no_header(
+    load: Load, refused: Refused, folder: Path, first: str
+) -> None:
+    (folder / "d.csv").write_bytes(f'{first}input;"reference, trusted"\r\nq;a\r\n'.encode())
+    (item,) = load("d.csv", columns={"reference": "reference, trusted"}).items
+    assert (item.input, item.reference) == ("q", "a")
+    (folder / "d.csv").write_bytes(f"{first}input;reference\r\nq;a\r\nq2;b;c\r\n".encode())
+    assert refused("d.csv").startswith("d.csv:4: has more cells than the header")
+
+
 @pytest.mark.parametrize("write", [as_jsonl, as_json, as_csv], ids=lambda write: write.__name__)
 def test_a_compressed_file_that_is_cut_off_or_damaged_is_said_to_be(
     refused: Refused, load: Load, folder: Path, write: Callable[..., str]

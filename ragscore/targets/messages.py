@@ -76,11 +76,16 @@ def answer_of(messages: Sequence[Message]) -> str | None:
 
 def question_of(messages: Sequence[Message]) -> str | None:
     """What the user said last; None when there is no such message. Datasets take it as an item's `input`."""
-    said = (text_of(message) for message in reversed(messages) if role_of(message) in USERS)
-    return next((text for text in said if text), None)
+    return next((text_of(message) for message in reversed(messages) if _asks(message)), None)
 
 
 def since_the_question(messages: Sequence[Message]) -> list[Message]:
     """The messages after the user's last one: an agent may return the whole conversation, with earlier answers."""
-    last = max((n for n, each in enumerate(messages) if role_of(each) in USERS and text_of(each)), default=-1)
+    last = max((n for n, each in enumerate(messages) if _asks(each)), default=-1)
     return list(messages[last + 1 :])
+
+
+def _asks(message: Message) -> bool:
+    """Whether a user says something. What a tool returned may stand in a user's message too, with a reminder beside."""
+    answers = any(isinstance(part, Mapping) and part.get("type") == "tool_result" for part in parts_of(message))
+    return role_of(message) in USERS and not answers and bool(text_of(message))

@@ -9,6 +9,7 @@ import pytest
 
 from ragscore.contexts.tool_results import documents_in, from_tool_results, tool_results
 from ragscore.items import Context, Item, Response
+from ragscore.targets.messages import question_of
 
 ITEM = Item("q", "why?")
 DOCUMENTS = [{"text": "a", "id": 1, "score": 0.9, "source": "f.md"}, {"page_content": "b", "metadata": {"page": 2}}]
@@ -89,11 +90,15 @@ def test_result_parts_of_tool_messages(output: dict[str, Any]) -> None:
 
 
 def test_content_blocks_and_langchains_messages() -> None:
-    blocks = [
+    blocks: list[dict[str, Any]] = [
         {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "search", "input": {}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": json.dumps(DOCUMENTS)}]},
     ]
     assert extracted(blocks) == TWO
+    reminded = [{"role": "user", "content": "why?"}, *blocks]
+    reminded[2] = {"role": "user", "content": [*blocks[1]["content"], {"type": "text", "text": "Be brief."}]}
+    assert extracted(reminded) == TWO
+    assert question_of(reminded) == "why?"
     common: dict[str, Any] = {"additional_kwargs": {}, "response_metadata": {}}
     langchain = [
         {"type": "human", "content": "why?", **common},

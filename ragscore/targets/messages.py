@@ -29,9 +29,21 @@ def messages_of(value: Any) -> list[Message] | None:
         if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
             return messages_of([choices[0].get("message")])
         return [value] if role_of(value) in ASSISTANTS else None
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and value and all(map(role_of, value)):
-        return list(value)
-    return None
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)) or not value:
+        return None
+    messages = [_unpacked(each) for each in value]
+    return messages if all(map(role_of, messages)) else None
+
+
+def _unpacked(value: Any) -> Any:
+    """A message of LangChain's as it is stored (`messages_to_dict`, `dumpd`), without what is wrapped around it."""
+    if not isinstance(value, Mapping):
+        return value
+    if isinstance(value.get("data"), Mapping) and value.get("type") in ROLES:
+        return {"additional_kwargs": {}, **value["data"], "type": value["type"]}
+    if "lc" in value and isinstance(value.get("kwargs"), Mapping):
+        return {"additional_kwargs": {}, **value["kwargs"]}
+    return value
 
 
 def role_of(value: Any) -> str | None:

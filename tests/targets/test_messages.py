@@ -24,6 +24,15 @@ SAID = {"role": "assistant", "content": "because"}
             [{"type": "human", "content": "why?", "additional_kwargs": {}}],
             [{"type": "human", "content": "why?", "additional_kwargs": {}}],
         ),
+        (
+            [{"type": "ai", "data": {"content": "because", "tool_calls": []}}],
+            [{"type": "ai", "content": "because", "tool_calls": [], "additional_kwargs": {}}],
+        ),
+        (
+            [{"lc": 1, "type": "constructor", "id": ["AIMessage"], "kwargs": {"content": "because", "type": "ai"}}],
+            [{"content": "because", "type": "ai", "additional_kwargs": {}}],
+        ),
+        ([{"lc": 1, "type": "constructor", "id": ["Document"], "kwargs": {"page_content": "a document"}}], None),
         ([{"role": "assistant", "parts": []}], [{"role": "assistant", "parts": []}]),
         ([], None),
         ({"messages": []}, None),

@@ -12,7 +12,8 @@ import pytest
 
 from ragscore.errors import SuiteError
 from ragscore.suite import Suite
-from ragscore.suite_file import SuiteFile, check_suite, read_suite
+from ragscore.suite_file import SuiteFile, check_suite, read_suite, read_suites
+from tests.documents import suites_of
 
 HEAD = "name: docs\ndataset: data.jsonl\ntarget: {python: 'app:search'}\n"
 Write = Callable[[str], Path]
@@ -428,3 +429,12 @@ def test_a_suite_given_as_a_mapping_names_fields_without_lines() -> None:
     good = check_suite({**document, "scorers": ["context_recall"]})
     assert isinstance(good, SuiteFile)
     assert good.path is None
+
+
+def test_the_page_of_the_suite_shows_targets_over_defaults(tmp_path: Path) -> None:
+    (suite,) = suites_of("suite.md", tmp_path)
+    targets = [file.suite.target for file in read_suites(suite)]
+    assert [(each.version, each.retriever, each.concurrency, each.timeout_s) for each in targets] == [
+        ("small", "docs-search", 4, 20),
+        ("large", "docs-search", 4, 60),
+    ]

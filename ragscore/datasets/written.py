@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
+import tokenize
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +15,8 @@ from ragscore.datasets.faults import RowFault
 TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 LISTS = frozenset({"contexts", "context_ids", "reference_context_ids", "claims", "tags"})
 NOT_TEXTS = LISTS | {"metadata", "relevance", "answerable", "id"}
+#: What stands between two texts of a numpy array.
+SIDE_BY_SIDE = re.compile(r"""['"]\s*['"]""")
 #: DeepEval joins contexts with this.
 JOINT = "|"
 
@@ -78,7 +82,7 @@ def _list(field: str, column: str, value: str, joined: frozenset[str]) -> Any:
         found = literal(value)
         if isinstance(found, list):
             return found
-        mend = 'write ["one", "two"]' + ("; an array of numpy has no commas" if "' '" in value else "")
+        mend = 'write ["one", "two"]' + ("; an array of numpy has no commas" if SIDE_BY_SIDE.search(value) else "")
         raise RowFault(field, "is not a list, though it begins like one", mend)
     if field in ("tags", "reference_context_ids", "context_ids"):
         return [each.strip() for each in re.split(r"[,;]", value) if each.strip()]
@@ -106,6 +110,21 @@ def literal(value: str) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return ast.literal_eval(value.strip())
+        return None if _has_texts_side_by_side(value) else ast.literal_eval(value.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
+
+
+def _has_texts_side_by_side(value: str) -> bool:
+    """Whether two texts stand without a comma between, as in an array of numpy: Python would make one of them."""
+    if not SIDE_BY_SIDE.search(value):
+        return False
+    before = None
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(value.strip()).readline):
+            if token.type == before == tokenize.STRING:
+                return True
+            before = before if token.type == tokenize.NL else token.type
+    except tokenize.TokenError:  # a bracket is left open, which `literal_eval` says too
+        pass
+    return False

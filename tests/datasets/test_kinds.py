@@ -137,6 +137,21 @@ def test_a_query_over_jsonl_gives_what_the_file_gives_whatever_the_types(load: L
     assert queried.hash == load("d.jsonl", references="alternatives").hash
 
 
+@pytest.mark.parametrize("cell", ["['a' 'b']", "['a'\n 'b']", "[\"it's a\" 'b']"])
+def test_an_array_of_numpy_in_a_cell_is_not_made_one_context(refused: Refused, folder: Path, cell: str) -> None:
+    with (folder / "d.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["input", "contexts"], ["q", cell]])
+    assert "contexts: is not a list, though it begins like one" in refused("d.csv")
+    assert "an array of numpy has no commas" in refused("d.csv")
+
+
+def test_a_list_as_python_writes_it_may_hold_quotes_of_either_kind(load: Load, folder: Path) -> None:
+    texts = ["it's", "say \"a\" 'b'", "'' \"\"", ""]
+    with (folder / "d.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["input", "contexts"], ["q", str(texts)]])
+    assert [each.text for each in load("d.csv").items[0].contexts or ()] == texts
+
+
 def test_rows_that_end_in_two_ways_are_named(refused: Refused, folder: Path) -> None:
     (folder / "d.csv").write_bytes(b'input,reference\nq,"a\r\nb"\nq2,c\r\nq3,d\n')
     assert refused("d.csv") == (

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from ragscore.datasets.columns import SETTLED_BY, Reading, settle
 from ragscore.datasets.dataset import Dataset, Streamed, fingerprint, hash_of
@@ -49,7 +50,7 @@ def checked(
             them at once, the first 20 with row and field.
     """
     head = list(islice(source.rows(wanted), SETTLED_BY))
-    sound = [row.values for row in head if not isinstance(row.values, RowFault)]
+    sound = _sound(head)
     reading = settle(
         sound,
         where=source.name,
@@ -57,6 +58,7 @@ def checked(
         shape=shape_of(sound),
         textual=source.textual,
         alternatives=alternatives,
+        others=lambda: () if wanted is None else _sound(islice(source.rows(), SETTLED_BY)),
     )
     # Where a row of these is broken already, Python looks at all of them and names all that are.
     screened = screen(source, reading, wanted) if len(sound) == len(head) else None
@@ -115,6 +117,10 @@ class _Looked:
             return []
         times = Counter(self.ids)
         return [position for position, each in zip(self.positions, self.ids, strict=True) if times[each] > 1]
+
+
+def _sound(rows: Iterable[Row]) -> list[Mapping[str, Any]]:
+    return [row.values for row in rows if not isinstance(row.values, RowFault)]
 
 
 def _agree(head: Sequence[Row], reading: Reading, screened: Screened) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from ragscore.datasets.faults import RowFault
@@ -156,6 +157,7 @@ def settle(
     shape: Shape | None = None,
     textual: bool = False,
     alternatives: bool = False,
+    others: Callable[[], Iterable[Mapping[str, Any]]] = tuple,
 ) -> Reading:
     """Find out which column is which field.
 
@@ -166,6 +168,7 @@ def settle(
         shape: What brings a tool's export into columns.
         textual: Whether lists and the like may be written as text.
         alternatives: Whether a reference may be a list.
+        others: Gives the first rows of the source whether wanted or not: a mapped column may be in none that is wanted.
 
     Raises:
         DatasetError: a mapped column is not there, two columns may be the same field, or none holds the question.
@@ -173,7 +176,7 @@ def settle(
     mapped = dict(columns or {})
     raw_there = list(dict.fromkeys(key for row in rows for key in row))
     for name, column in mapped.items():
-        if rows and not any(_at(row, column) is not None or column in row for row in rows):
+        if rows and not any(_has(row, column) for row in chain(rows, others())):
             near = difflib.get_close_matches(column, raw_there, n=1)
             mend = f"did you mean `{near[0]}`?" if near else f"it has: {_listed(raw_there)}"
             raise DatasetError(f"has no column `{column}`", where=f"{where}: columns.{name}", mend=mend)
@@ -238,6 +241,12 @@ def _at(row: Mapping[str, Any], path: str) -> Any:
             return None
         value = value[part]
     return value
+
+
+def _has(row: Mapping[str, Any], path: str) -> bool:
+    """Whether a row has a column, or a dotted path into one leads to something, be it null."""
+    holder, _, last = path.rpartition(".")
+    return path in row or (isinstance(within := _at(row, holder), Mapping) and last in within)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -157,3 +157,11 @@ def test_headers_of_a_spreadsheet_are_known_whatever_their_case(load: Load, refu
     assert "`Question` and `Prompt` may each be the input" in refused("d.jsonl")
     (folder / "d.jsonl").write_text('{"Question": "a", "question": "b"}\n', encoding="utf-8")
     assert load("d.jsonl").items[0].input == "b"
+
+
+def test_a_mapped_column_may_be_in_no_row_that_is_wanted(load: Load, refused: Refused, folder: Path) -> None:
+    write_jsonl(folder / "d.jsonl", [{"q": "a"}, {"q": "b", "gold": {"text": None}}, {"q": "c", "gold": {"text": "x"}}])
+    columns = {"input": "q", "reference": "gold.text"}
+    assert load("d.jsonl", columns=columns, limit=1).items[0].reference is None
+    assert load("d.jsonl", columns=columns, where="q = 'b'").items[0].reference is None
+    assert "has no column `gold.txt`" in refused("d.jsonl", columns={**columns, "reference": "gold.txt"}, limit=1)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragscore.datasets import Dataset, read_jsonl
-from ragscore.datasets.rows import item_of
+from ragscore.datasets.rows import COLUMNS, item_of
 from ragscore.errors import DatasetError
 from ragscore.history import History, item_detail
 from ragscore.items import Item, Record, Response
@@ -322,18 +322,7 @@ def test_the_hash_is_over_all_items() -> None:
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip),
 )
 def test_any_json_beside_the_known_columns_is_kept_as_metadata(more: dict[str, Any], text: str) -> None:
-    known = {
-        "id",
-        "input",
-        "reference",
-        "contexts",
-        "claims",
-        "output",
-        "answerable",
-        "metadata",
-        "reference_context_ids",
-    }
-    more = {key: value for key, value in more.items() if key not in known}
+    more = {key: value for key, value in more.items() if key not in COLUMNS}
     item = item_of({"input": text, **more})
     assert (item.input, item.metadata) == (text, more)
 

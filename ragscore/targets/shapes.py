@@ -92,6 +92,10 @@ def context_of(value: Any) -> Context | None:
         return value
     if isinstance(value, str):
         return Context(value)
+    if isinstance(value, (tuple, list)) and len(value) == 2 and (score := _finite(value[1])) is not None:
+        # What vector stores give with scores: pairs of a document and its score.
+        scored = context_of(value[0])
+        return None if scored is None else dataclasses.replace(scored, score=score)
     fields = _fields(value)
     if fields is None:
         return None
@@ -152,7 +156,7 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     content: Any = getattr(value, "get_content", None)
     is_node = callable(content)  # of LlamaIndex; its `text` raises where a node is no text
-    keys = (*OUTPUT_KEYS, *CONTEXTS_KEYS, *TEXT_KEYS, *ID_KEYS, *SCORE_KEYS, *KEPT, "metadata")
+    keys = dict.fromkeys((*OUTPUT_KEYS, *CONTEXTS_KEYS, *TEXT_KEYS, *ID_KEYS, *SCORE_KEYS, *KEPT, *HOLDERS))
     found = {key: getattr(value, key) for key in keys if not (is_node and key == "text") and hasattr(value, key)}
     if is_node:
         found["text"] = content()

@@ -35,6 +35,7 @@ KINDS = {
     **dict.fromkeys(RUN_SUFFIXES, "run"),
     **dict.fromkeys(QRELS_SUFFIXES, "qrels"),
 }
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
 
@@ -168,6 +169,8 @@ def _opened(paths: list[Path], *, kind: str | None, split: str | None, name: str
         case "qrels":
             return collection_source(Collection(qrels=first), name)
     known = ", ".join(dict.fromkeys(KINDS.values()))
+    if first.suffix.lower() in SPREADSHEETS:
+        raise DatasetError("is a spreadsheet", where=name, mend="save the sheet as CSV (Excel: CSV UTF-8)")
     raise DatasetError(
         f"is of a kind that is not known by its name ({first.name})",
         where=name,

@@ -152,6 +152,11 @@ def test_a_list_as_python_writes_it_may_hold_quotes_of_either_kind(load: Load, f
     assert [each.text for each in load("d.csv").items[0].contexts or ()] == texts
 
 
+def test_a_spreadsheet_is_told_how_to_become_a_table(refused: Refused, folder: Path) -> None:
+    (folder / "d.XLSX").write_bytes(b"PK\x03\x04")
+    assert refused("d.XLSX") == "d.XLSX: is a spreadsheet — save the sheet as CSV (Excel: CSV UTF-8)"
+
+
 def test_rows_that_end_in_two_ways_are_named(refused: Refused, folder: Path) -> None:
     (folder / "d.csv").write_bytes(b'input,reference\nq,"a\r\nb"\nq2,c\r\nq3,d\n')
     assert refused("d.csv") == (

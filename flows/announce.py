@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from ragscore.addresses import without_secrets
 from ragscore.errors import EngineError
 from ragscore.flows.events import deployed_event
 
@@ -73,11 +74,15 @@ class Server:
     """A Prefect server's API.
 
     Args:
-        url: Its address, with `/api`.
+        url: Its address, with `/api`; who asks may stand in it.
+
+    Attributes:
+        shown: The address as it may stand in a log.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
+        self.shown = without_secrets(self.url)
         headers, auth = {}, None
         if key := os.environ.get("PREFECT_API_KEY"):
             headers["Authorization"] = f"Bearer {key}"
@@ -136,12 +141,12 @@ class Server:
                 answer = self._client.request(method, f"{self.url}{path}", **more)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 said = f"the Prefect API does not answer: {str(error) or type(error).__name__}"
-                raise EngineError(said, where=self.url, mend=mend) from error
+                raise EngineError(said, where=self.shown, mend=mend) from error
             if answer.status_code not in BUSY or not tries_left:
                 break
             time.sleep(1.0)  # every request here may be repeated: the same event has the same id
         if answer.is_error:
-            raise EngineError(f"the Prefect API answers {path} with {answer.status_code}", where=self.url, mend=mend)
+            raise EngineError(f"the Prefect API answers {path} with {answer.status_code}", where=self.shown, mend=mend)
         return answer.json() if answer.content else None
 
 
@@ -184,7 +189,7 @@ def followed(server: Server, found: Announced, *, timeout_s: float, tell: Callab
         if time.monotonic() > deadline:
             raise EngineError(
                 f"flow run {found.name} has not ended within {timeout_s:g} s: it is {found.state.lower()}",
-                where=server.url,
+                where=server.shown,
                 mend="is a worker running? `prefect worker start --pool ragscore`",
             )
         time.sleep(1.0)

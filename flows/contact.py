@@ -18,6 +18,8 @@ from prefect.events.worker import EventsWorker
 from prefect.exceptions import Abort
 from prefect.settings import Settings
 
+from ragscore.addresses import without_secrets
+
 #: Seconds between two questions whether it is there. It is lost when two of them in a row get no answer.
 BETWEEN_S = 1.0
 #: Seconds that an answer may take: a busy server is not a lost one.
@@ -92,7 +94,7 @@ class Contact:
         self._settings.client.max_retries = 0 if lost else self._retries
         self._settings.logging.to_api.enabled = self._sends_logs and not lost
         gone = "does not answer any more; the run goes on without it, and all is kept in the history"
-        self._tell(f"the Prefect API {gone if lost else 'answers again'}: {self._api}")
+        self._tell(f"the Prefect API {gone if lost else 'answers again'}: {without_secrets(self._api)}")
 
 
 _contact: ContextVar[Contact | None] = ContextVar("contact", default=None)

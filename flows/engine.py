@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ragscore.addresses import without_secrets
 from ragscore.errors import EngineError, UsageError
 from ragscore.flows.clusters import checked
 from ragscore.flows.server import ThrowawayServer
@@ -77,16 +78,16 @@ def _chosen(engine: EngineName) -> Engine:
     # The terminal belongs to the progress; the server gets its logs all the same. Before Prefect is imported.
     for name in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_INTERNAL_LEVEL"):
         os.environ.setdefault(name, "CRITICAL")
-    return Engine("prefect", f"Prefect ({api})")
+    return Engine("prefect", f"Prefect ({without_secrets(api)})")
 
 
 def _check(api: str) -> None:
     import httpx
 
-    mend = "start it, correct PREFECT_API_URL, or run with --engine local"
+    mend, where = "start it, correct PREFECT_API_URL, or run with --engine local", without_secrets(api)
     try:
         answer = httpx.get(f"{api.rstrip('/')}/health", timeout=10)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise EngineError(f"the Prefect API does not answer: {error}", where=api, mend=mend) from error
+        raise EngineError(f"the Prefect API does not answer: {error}", where=where, mend=mend) from error
     if not answer.is_success:
-        raise EngineError(f"the Prefect API answers with status {answer.status_code}", where=api, mend=mend)
+        raise EngineError(f"the Prefect API answers with status {answer.status_code}", where=where, mend=mend)

@@ -18,6 +18,7 @@ from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
+from ragscore.addresses import without_secrets
 from ragscore.assembly import assemble
 from ragscore.errors import EngineError, RagscoreError
 from ragscore.flows import artifacts, contact, ending, events, opening
@@ -234,7 +235,7 @@ def _not_told(run: Run, said: str, error: BaseException | None) -> None:
     ended = run.history.run(run.run_id).status
     if ended == "running":
         mend = f"`ragscore resume {run.run_id} --engine local` does the rest"
-        raise EngineError(said, where=str(PREFECT_API_URL.value()), mend=mend) from error
+        raise EngineError(said, where=without_secrets(str(PREFECT_API_URL.value())), mend=mend) from error
     if ended == "complete":
         told = f"`ragscore resume {run.run_id}` tells it once it answers"
         run.observer.note(f"{said}: it was not told how the run ended, which is whole in the history; {told}")

@@ -59,14 +59,14 @@ def notify(
             raise UsageError(f"{each!r} is not KEY=VALUE", where="--payload", mend="write --payload commit=1a2b3c")
         more[key] = value
     deploy = deploy_id or deploy_id_of(retriever, version)
-    link = f"{api.rstrip('/').removesuffix('/api')}/runs/flow-run/"
     server = Server(api)
+    link = f"{server.shown.removesuffix('/api')}/runs/flow-run/"
     try:
         deployments = server.deployments()
         if not deployments:
             raise EngineError(
                 f"no deployment of {FLOW} is there, so that nothing would listen",
-                where=api,
+                where=server.shown,
                 mend="make it with `ragscore deploy`",
             )
         found = server.flow_run_of(deploy, deployments)
@@ -79,12 +79,10 @@ def notify(
             if found is None:
                 raise EngineError(
                     f"the event was taken, but triggered no flow run within {TRIGGERED_WITHIN_S:g} s",
-                    where=api,
+                    where=server.shown,
                     mend="is the automation of `ragscore deploy` enabled, and do the server's services run?",
                 )
-            _say(
-                f"deploy {deploy}: flow run {found.name}, {api.removesuffix('/api')}/runs/flow-run/{found.flow_run_id}"
-            )
+            _say(f"deploy {deploy}: flow run {found.name}, {link}{found.flow_run_id}")
         if wait:
             found = followed(server, found, timeout_s=timeout, tell=lambda now: _say(f"  {now.state.lower()}"))
     finally:

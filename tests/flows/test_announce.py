@@ -125,6 +125,15 @@ def test_a_deploy_that_was_announced_before_is_reported_and_not_announced_again(
     assert not api.taken
 
 
+def test_the_link_to_a_flow_run_is_without_the_password_of_the_address(workspace: Workspace, api: Api) -> None:
+    api.deployments = [{"id": "d"}]
+    api.flow_runs = [flow_run("d1", "COMPLETED", "gate passed")]
+    url = api.url.replace("//", "//bob:s3cret@") + "/"
+    done = workspace.ragscore("notify", "docs", "v1", "--url", url, "--deploy-id", "d1")
+    assert done.returncode == 0
+    assert done.stderr.endswith(f": {api.url.removesuffix('/api')}/runs/flow-run/f\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -55,3 +55,11 @@ def test_a_configured_api_that_does_not_answer_is_an_error_and_never_a_fallback(
         with pytest.raises(EngineError, match="does not answer"):
             choose(engine)
     assert choose("local").name == "local"
+
+
+def test_who_asks_an_api_stands_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", URL.replace("//", "//bob:s3cret@"))
+    with pytest.raises(EngineError, match="does not answer") as raised:
+        choose("auto")
+    assert URL in str(raised.value)
+    assert "s3cret" not in str(raised.value)

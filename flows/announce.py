@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -130,6 +130,23 @@ class Server:
     def flow_run(self, flow_run_id: str) -> Announced:
         """A flow run as it is now."""
         return _announced(self._request("GET", f"/flow_runs/{flow_run_id}"))
+
+    def retried(self, found: Announced) -> Announced:
+        """Try a flow run again that was stopped, as Retry in the UI does: it goes on with the same run.
+
+        Announcing its deploy again would do nothing: the server drops an event whose id it knows.
+
+        Raises:
+            EngineError: the server refuses, for example since the deployment was removed; or it does not answer.
+        """
+        again = {"type": "SCHEDULED", "name": "AwaitingRetry", "message": "announced again"}
+        answer = self._post(f"/flow_runs/{found.flow_run_id}/set_state", {"state": again})
+        if answer["status"] != "ACCEPT":
+            why = (answer.get("details") or {}).get("reason") or answer["status"].lower()
+            mend = "announce a new deploy with another --deploy-id"
+            said = f"flow run {found.name} is {found.state.lower()} and cannot be tried again: {why}"
+            raise EngineError(said, where=self.shown, mend=mend)
+        return replace(self.flow_run(found.flow_run_id), was_there=True)
 
     def _post(self, path: str, body: Any) -> Any:
         return self._request("POST", path, json=body)

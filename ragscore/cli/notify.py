@@ -70,9 +70,13 @@ def notify(
                 mend="make it with `ragscore deploy`",
             )
         found = server.flow_run_of(deploy, deployments)
-        if found is not None and found.state not in ("CRASHED", "CANCELLED"):
+        if found is not None:
+            again = ""
+            if found.state in ("CRASHED", "CANCELLED"):  # it has no verdict
+                again = f", its flow run is {found.state.lower()} and is tried again"
+                found = server.retried(found)
             found = replace(found, was_there=True)
-            _say(f"deploy {deploy} was announced before: {link}{found.flow_run_id}")
+            _say(f"deploy {deploy} was announced before{again}: {link}{found.flow_run_id}")
         else:
             server.announce(retriever, version, deploy, more)
             found = triggered(server, deploy, deployments)

@@ -62,6 +62,8 @@ class Api:
         self.deployments: list[dict[str, Any]] = []
         self.flow_runs: list[dict[str, Any]] = []
         self.taken: list[Any] = []
+        self.told: list[dict[str, Any]] = []
+        self.accepts = True
         api = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -72,7 +74,18 @@ class Api:
                     self.send_response(204)
                     self.end_headers()
                     return
-                found = api.deployments if "deployments" in self.path else api.flow_runs
+                if self.path.endswith("/set_state"):
+                    api.told.append(body["state"])
+                    if api.accepts:
+                        api.flow_runs[0]["state"] = body["state"]
+                    self._answer({"status": "ACCEPT"} if api.accepts else {"status": "ABORT", "details": {}})
+                    return
+                self._answer(api.deployments if "deployments" in self.path else api.flow_runs)
+
+            def do_GET(self) -> None:
+                self._answer(api.flow_runs[0])
+
+            def _answer(self, found: Any) -> None:
                 answer = json.dumps(found).encode()
                 self.send_response(200)
                 self.send_header("content-length", str(len(answer)))
@@ -123,6 +136,25 @@ def test_a_deploy_that_was_announced_before_is_reported_and_not_announced_again(
     shown = json.loads(done.stdout)
     assert (shown["announced_before"], shown["exit_code"], shown["state"]) == (True, 1, "failed")
     assert not api.taken
+
+
+@pytest.mark.parametrize("state", ["CRASHED", "CANCELLED"])
+def test_a_deploy_whose_flow_run_was_stopped_is_tried_again(workspace: Workspace, api: Api, state: str) -> None:
+    api.deployments = [{"id": "d"}]
+    api.flow_runs = [flow_run("d1", state, "its worker was killed")]
+    done = workspace.ragscore("notify", "docs", "v1", "--url", api.url, "--deploy-id", "d1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [each["type"] for each in api.told] == ["SCHEDULED"]
+    assert not api.taken  # the server would drop the event, whose id it knows
+    shown = json.loads(done.stdout)
+    assert (shown["announced_before"], shown["state"]) == (True, "scheduled")
+    assert f"its flow run is {state.lower()} and is tried again" in done.stderr
+
+    api.accepts = False
+    api.flow_runs = [flow_run("d1", state, "its worker was killed")]
+    done = workspace.ragscore("notify", "docs", "v1", "--url", api.url, "--deploy-id", "d1")
+    assert done.returncode == 3
+    assert "cannot be tried again: abort" in done.stderr
 
 
 def test_the_link_to_a_flow_run_is_without_the_password_of_the_address(workspace: Workspace, api: Api) -> None:

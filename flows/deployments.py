@@ -7,7 +7,7 @@ silence; here they are an error.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -132,31 +132,63 @@ async def deploy(settings: Settings) -> list[str]:
         ConfigError: a suite is wrong, or two have the same name.
         UsageError: the notification block is not there.
     """
-    names = _names(settings.suites)
+    nightly = evaluations(settings.suites)
     said = []
     async with get_client() as client:
         notify = await _block(client, settings.notify) if settings.notify else None
         said.append(await _pool(client, settings))
         for each in declared():
             if each.entrypoint == "ragscore.flows.evaluate.evaluate":
-                for path, name in names.items():
-                    said.append(await _apply(each, settings, name=name, suite=path))
+                for evaluation in nightly:
+                    said.append(await _apply(each, settings, evaluation))
             else:
                 said.append(await _apply(each, settings))
-        for automation in automations(list(names.values()), notify):
+        for automation in automations(list(dict.fromkeys(each.suite for each in nightly)), notify):
             said.append(await _automate(client, automation))
     return said
 
 
-def _names(paths: Sequence[Path]) -> dict[Path, str]:
-    names: dict[Path, str] = {}
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One deployment of `evaluate`: a suite, or one target of it where it has several.
+
+    Attributes:
+        name: Of the deployment.
+        suite: The suite's name.
+        path: Its file.
+        target: Parameters that choose the target; none where there is one only.
+    """
+
+    name: str
+    suite: str
+    path: Path
+    target: Mapping[str, str]
+
+
+def evaluations(paths: Sequence[Path]) -> list[Evaluation]:
+    """What is evaluated by schedule: a flow run evaluates one target, so that each of several is a deployment.
+
+    Raises:
+        UsageError: two suites have the same name, or the names of their targets make them the same.
+        SuiteError: a suite is wrong.
+    """
+    made: list[Evaluation] = []
     for path in paths:
-        files = read_suites(path)
-        name = files[0].suite.name
-        if name in names.values():
-            raise UsageError(f"two suites are named {name!r}", where=str(path), mend="give one another `name`")
-        names[path.resolve()] = name
-    return names
+        targets = [(each.suite.name, each.suite.target) for each in read_suites(path)]
+        retrievers = [target.retriever for _, target in targets]
+        of_file = []
+        for name, target in targets:
+            chosen = {}
+            if len(targets) > 1:
+                chosen["retriever"] = target.retriever
+                if retrievers.count(target.retriever) > 1:
+                    chosen["version"] = target.version
+            named = " ".join([name, *chosen.values()])
+            if any(named == each.name or name == each.suite for each in made):
+                raise UsageError(f"two suites are named {name!r}", where=str(path), mend="give one another `name`")
+            of_file.append(Evaluation(named, name, path.resolve(), chosen))
+        made += of_file
+    return made
 
 
 async def _pool(client: PrefectClient, settings: Settings) -> str:
@@ -179,18 +211,19 @@ async def _pool(client: PrefectClient, settings: Settings) -> str:
     return f"work pool {settings.pool}{at_once}"
 
 
-async def _apply(each: Declared, settings: Settings, *, name: str | None = None, suite: Path | None = None) -> str:
+async def _apply(each: Declared, settings: Settings, evaluation: Evaluation | None = None) -> str:
+    name = each.name if evaluation is None else evaluation.name
     module, _, function = each.entrypoint.rpartition(".")
     flow = getattr(importlib.import_module(module), function)
     assert isinstance(flow, Flow)
     own = {
-        "suite": str(suite),
+        "suite": None if evaluation is None else str(evaluation.path),
         "suites": [str(place.resolve()) for place in settings.places],
         "history": str(settings.history),
     }
     schedules = [
         Cron(
-            settings.cron if suite and settings.cron else when.cron,
+            settings.cron if evaluation and settings.cron else when.cron,
             timezone=settings.timezone or when.timezone,
             slug=when.slug,
         )
@@ -198,13 +231,16 @@ async def _apply(each: Declared, settings: Settings, *, name: str | None = None,
     ]
     deployment = RunnerDeployment.from_flow(
         flow,
-        name=name or each.name,
+        name=name,
         description=each.description,
-        parameters={key: own.get(key, value) for key, value in each.parameters.items()},
+        parameters={
+            **{key: own.get(key, value) for key, value in each.parameters.items()},
+            **(evaluation.target if evaluation is not None else {}),
+        },
         schedules=schedules,
         triggers=[
             DeploymentEventTrigger(
-                name=f"{flow.name}/{name or each.name}: {', '.join(trigger.expect)}",
+                name=f"{flow.name}/{name}: {', '.join(trigger.expect)}",
                 enabled=trigger.enabled,
                 expect=set(trigger.expect),
                 match=ResourceSpecification(trigger.match),

@@ -13,6 +13,7 @@ from prefect import Flow
 
 from ragscore.errors import ConfigError
 from ragscore.flows import deployments
+from ragscore.flows.suites import chosen
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "deployments"
@@ -39,6 +40,32 @@ def test_a_key_that_nobody_reads_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("yaml.safe_load", lambda _: slipped)
     with pytest.raises(ConfigError, match="concurency_limit"):
         deployments.declared()
+
+
+def written(folder: Path, file: str, **changes: Any) -> Path:
+    suite = {"dataset": "questions.jsonl", "target": {"retriever": "docs", "python": "app:ask"}, **changes}
+    (folder / file).write_text(yaml.safe_dump(suite), encoding="utf-8")
+    return folder / file
+
+
+def test_each_of_several_targets_is_evaluated_by_a_deployment_that_chooses_it(tmp_path: Path) -> None:
+    several = written(
+        tmp_path,
+        "several.yaml",
+        name="several",
+        targets=[
+            {"retriever": "docs", "version": "1"},
+            {"retriever": "docs", "version": "2"},
+            {"retriever": "chat", "version": "1"},
+        ],
+    )
+    one = written(tmp_path, "one.yaml", name="one")
+    found = deployments.evaluations([several, one])
+    assert [each.name for each in found] == ["several docs 1", "several docs 2", "several chat", "one"]
+    assert [each.suite for each in found] == ["several", "several", "several", "one"]
+    for each in found[:3]:
+        chosen(each.path, **each.target)  # one target fits
+    assert [each.target for each in found[2:]] == [{"retriever": "chat"}, {}]
 
 
 def test_the_file_for_prefect_deploy_is_the_one_that_is_installed() -> None:

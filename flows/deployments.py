@@ -7,6 +7,7 @@ silence; here they are an error.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -165,11 +166,15 @@ class Evaluation:
     target: Mapping[str, str]
 
 
+#: What Prefect forbids in the name of a deployment.
+_FORBIDDEN = re.compile("[/%&<>]")
+
+
 def evaluations(paths: Sequence[Path]) -> list[Evaluation]:
     """What is evaluated by schedule: a flow run evaluates one target, so that each of several is a deployment.
 
     Raises:
-        UsageError: two suites have the same name, or the names of their targets make them the same.
+        UsageError: two suites have the same name, or names that are the same to Prefect.
         SuiteError: a suite is wrong.
     """
     made: list[Evaluation] = []
@@ -183,7 +188,7 @@ def evaluations(paths: Sequence[Path]) -> list[Evaluation]:
                 chosen["retriever"] = target.retriever
                 if retrievers.count(target.retriever) > 1:
                     chosen["version"] = target.version
-            named = " ".join([name, *chosen.values()])
+            named = _FORBIDDEN.sub("-", " ".join([name, *chosen.values()]))
             if any(named == each.name or name == each.suite for each in made):
                 raise UsageError(f"two suites are named {name!r}", where=str(path), mend="give one another `name`")
             of_file.append(Evaluation(named, name, path.resolve(), chosen))

@@ -6,12 +6,14 @@ import importlib
 import re
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import yaml
 from prefect import Flow
+from prefect.client.schemas.actions import DeploymentCreate
 
-from ragscore.errors import ConfigError
+from ragscore.errors import ConfigError, UsageError
 from ragscore.flows import deployments
 from ragscore.flows.suites import chosen
 
@@ -66,6 +68,16 @@ def test_each_of_several_targets_is_evaluated_by_a_deployment_that_chooses_it(tm
     for each in found[:3]:
         chosen(each.path, **each.target)  # one target fits
     assert [each.target for each in found[2:]] == [{"retriever": "chat"}, {}]
+
+
+def test_a_deployment_has_a_name_that_prefect_allows_and_no_two_have_the_same(tmp_path: Path) -> None:
+    first = written(tmp_path, "first.yaml", name="docs/search & <50%>")
+    (found,) = deployments.evaluations([first])
+    assert (found.name, found.suite) == ("docs-search - -50--", "docs/search & <50%>")
+    DeploymentCreate(name=found.name, flow_id=uuid4())
+    for name in ("docs/search & <50%>", "docs-search - -50--"):
+        with pytest.raises(UsageError, match="two suites are named"):
+            deployments.evaluations([first, written(tmp_path, "second.yaml", name=name)])
 
 
 def test_the_file_for_prefect_deploy_is_the_one_that_is_installed() -> None:

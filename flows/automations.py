@@ -21,6 +21,11 @@ HEARTBEATS_STOPPED_S = 90
 _ENDED = ("Completed", "Failed", "Cancelled", "Crashed")
 
 
+def silence_of(suite: str) -> str:
+    """The name of the dead man's automation of a suite."""
+    return f"ragscore: no complete run of {suite} for {SILENCE_H} h"
+
+
 def automations(suites: Sequence[str], notify: Any = None) -> list[AutomationCore]:
     """The automations: a suite that falls silent, a worker that died, and what somebody is to be told of.
 
@@ -31,7 +36,7 @@ def automations(suites: Sequence[str], notify: Any = None) -> list[AutomationCor
     ours = ResourceSpecification({"prefect.resource.id": "prefect.tag.ragscore", "prefect.resource.role": "tag"})
     made = [
         AutomationCore(
-            name=f"ragscore: no complete run of {name} for {SILENCE_H} h",
+            name=silence_of(name),
             description="The dead man's switch: schedules, workers or runs have stopped.",
             trigger=EventTrigger(
                 posture=Posture.Proactive,

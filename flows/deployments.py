@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -19,6 +19,7 @@ from prefect import Flow
 from prefect.automations import AutomationCore
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.deployments.runner import RunnerDeployment
 from prefect.events import DeploymentEventTrigger, ResourceSpecification
@@ -30,7 +31,7 @@ from prefect.workers.process import ProcessWorker
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragscore.errors import ConfigError, UsageError
-from ragscore.flows.automations import automations
+from ragscore.flows.automations import automations, silence_of
 from ragscore.suite_file import read_suites
 
 
@@ -144,6 +145,7 @@ async def deploy(settings: Settings) -> list[str]:
                     said.append(await _apply(each, settings, evaluation))
             else:
                 said.append(await _apply(each, settings))
+        said += await _left_behind(client, nightly, settings.places)
         for automation in automations(list(dict.fromkeys(each.suite for each in nightly)), notify):
             said.append(await _automate(client, automation))
     return said
@@ -170,6 +172,10 @@ class Evaluation:
 _FORBIDDEN = re.compile("[/%&<>]")
 
 
+def _named(suite: str, target: Mapping[str, Any]) -> str:
+    return _FORBIDDEN.sub("-", " ".join([suite, *map(str, target.values())]))
+
+
 def evaluations(paths: Sequence[Path]) -> list[Evaluation]:
     """What is evaluated by schedule: a flow run evaluates one target, so that each of several is a deployment.
 
@@ -188,7 +194,7 @@ def evaluations(paths: Sequence[Path]) -> list[Evaluation]:
                 chosen["retriever"] = target.retriever
                 if retrievers.count(target.retriever) > 1:
                     chosen["version"] = target.version
-            named = _FORBIDDEN.sub("-", " ".join([name, *chosen.values()]))
+            named = _named(name, chosen)
             if any(named == each.name or name == each.suite for each in made):
                 raise UsageError(f"two suites are named {name!r}", where=str(path), mend="give one another `name`")
             of_file.append(Evaluation(named, name, path.resolve(), chosen))
@@ -269,6 +275,41 @@ async def _apply(each: Declared, settings: Settings, evaluation: Evaluation | No
     when = "; ".join(f"{schedule.cron} {schedule.timezone}" for schedule in schedules)
     on = ", ".join(event for trigger in each.triggers for event in trigger.expect)
     return f"deployment {deployment.full_name}" + (f", {when}" if when else "") + (f", on {on}" if on else "")
+
+
+def _is_gone(path: Path, folders: Collection[Path]) -> bool:
+    return path.parent in folders and not path.exists()
+
+
+async def _left_behind(client: PrefectClient, nightly: Sequence[Evaluation], places: Sequence[Path]) -> list[str]:
+    """Take away what an earlier `ragscore deploy` made for a suite or target that was renamed, or whose file is gone.
+
+    Else the suite would run twice a night, and its old name would be missed for ever. What somebody else deployed
+    stays: ours has the name of a suite that a dead man's automation watches.
+    """
+    current, files = {each.name for each in nightly}, {each.path for each in nightly}
+    folders = {place.resolve() for place in places if place.is_dir()}
+    suites = {_FORBIDDEN.sub("-", each.suite) for each in nightly}
+    said, unwatched = [], {}
+    for each in await client.read_deployments(flow_filter=FlowFilter(name=FlowFilterName(any_=["evaluate"]))):
+        path = Path(str(each.parameters.get("suite")))
+        is_gone = _is_gone(path, folders)
+        if each.name in current or not (path in files or is_gone):
+            continue
+        target = {key: each.parameters[key] for key in ("retriever", "version") if each.parameters.get(key)}
+        suite = each.name.removesuffix(_named("", target))
+        found = await client.read_automations_by_name(silence_of(suite))
+        if not found and suite not in suites:
+            continue
+        await client.delete_deployment(each.id)
+        why = "its file is gone" if is_gone else f"{path.name} is evaluated under another name"
+        said.append(f"removed deployment evaluate/{each.name}: {why}")
+        if suite not in suites:
+            unwatched.update({automation.id: automation.name for automation in found})
+    for automation_id, name in unwatched.items():
+        await client.delete_automation(automation_id)
+        said.append(f"removed automation {name}")
+    return said
 
 
 async def _block(client: PrefectClient, named: str) -> Any:

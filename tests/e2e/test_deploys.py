@@ -197,6 +197,45 @@ def test_what_the_server_holds_is_what_was_declared(site: Site) -> None:
     assert set(trigger["actions"][0]["parameters"]) == {"retriever", "version", "deploy_id", "payload"}
 
 
+def test_nothing_is_left_of_a_suite_that_was_renamed_or_taken_away(site: Site) -> None:
+    file = site.folder / "suites" / "second.yaml"
+    first = yaml.safe_load((site.folder / "suites" / "docs.yaml").read_text(encoding="utf-8"))
+    there = {"python-reference": "docs.yaml"}
+
+    def left() -> tuple[dict[str, str], set[str]]:
+        found = site.post("/deployments/filter", {"flows": {"name": {"any_": ["evaluate"]}}})
+        paths = {each["name"]: Path(each["parameters"]["suite"]).name for each in found}
+        return paths, {name for name in automations(site) if "no complete run" in name}
+
+    def silence(*suites: str) -> set[str]:
+        return {f"ragscore: no complete run of {name} for 26 h" for name in ("python-reference", *suites)}
+
+    two = [{"version": "1"}, {"version": "2"}]
+    for change, expected, suites in (
+        ({"name": "old"}, {"old": "second.yaml"}, ["old"]),
+        ({"name": "new"}, {"new": "second.yaml"}, ["new"]),
+        (
+            {"targets": two, "name": "new"},
+            dict.fromkeys(("new docs-search 1", "new docs-search 2"), file.name),
+            ["new"],
+        ),
+        ({"targets": two[:1], "name": "newer"}, {"newer": "second.yaml"}, ["newer"]),
+    ):
+        file.write_text(yaml.safe_dump({**first, **change}), encoding="utf-8")
+        done = site.ragscore("deploy", "--timezone", "Europe/Berlin", "--cron", "30 1 * * *")
+        assert done.returncode == 0, done.stderr
+        assert left() == ({**there, **expected}, silence(*suites))
+    # Somebody else's deployment of the same suite stays.
+    newer = site.deployment("evaluate/newer")
+    kept = {key: newer[key] for key in ("flow_id", "entrypoint", "parameters", "work_pool_name")}
+    mine = site.post("/deployments/", {**kept, "name": "mine"})["id"]
+    file.unlink()
+    done = site.ragscore("deploy", "--timezone", "Europe/Berlin", "--cron", "30 1 * * *")
+    assert "removed deployment evaluate/newer: its file is gone" in done.stdout
+    assert left() == ({**there, "mine": "second.yaml"}, silence())
+    httpx.delete(f"{site.api}/deployments/{mine}", timeout=30).raise_for_status()
+
+
 def test_prefects_own_deploy_reads_the_file_in_the_same_way(site: Site) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--prefect-file",

@@ -14,7 +14,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 
-from ragscore.errors import RagscoreError
+from ragscore.errors import RagscoreError, UsageError
 from ragscore.flows.artifacts import key_of
 from ragscore.flows.codes import code_of
 from ragscore.flows.ending import ERROR, Ending, ending_of, error_state, shortened, tell_failed
@@ -75,9 +75,15 @@ async def on_retriever_deploy(
     endings: dict[str, Ending] = {}
     for path, why in found.broken.items():
         endings[_file(path, endings)] = _broken(why)
+    named: dict[str, Path] = {}
     for path in found.paths:
         try:
             suite = chosen(path, retriever=retriever, version=version).suite
+            if suite.name in named:  # its run would be taken for the other's
+                other = named[suite.name].name
+                mend = "give one another `name`"
+                raise UsageError(f"has the name of the suite in {other}, {suite.name!r}", where=str(path), mend=mend)
+            named[suite.name] = path
             done = run_of_deploy(store, deploy_id, suite.name)
             if done is not None and done.status == "complete" and (done.gate is not None or not suite.gate.asks):
                 endings[suite.name] = _reported(store, done)

@@ -388,6 +388,21 @@ def test_a_broken_suite_takes_no_other_down_and_fails_the_deploy_by_name(site: S
     ]
 
 
+def test_a_suite_with_the_name_of_another_is_named_and_not_taken_for_it(site: Site) -> None:
+    suites = site.folder / "suites"
+    copy = suites / "later.yaml"
+    text = (suites / "docs.yaml").read_text(encoding="utf-8")
+    copy.write_text(text.replace("min: 0.5", "min: 1.0"), encoding="utf-8")
+    try:
+        done = site.ragscore("notify", "docs-search", "v1", "--deploy-id", "twice-named", "--wait")
+    finally:
+        copy.unlink()
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.stdout.startswith("later.yaml: could not be evaluated (exit 3): ")
+    assert "has the name of the suite in docs.yaml, 'python-reference'" in done.stdout
+    assert "1 other suite did not fail" in done.stdout
+
+
 @pytest.fixture(scope="module")
 def heard(site: Site) -> Iterator[list[dict[str, str]]]:
     """What a webhook was told, once `ragscore deploy --notify` has named its block."""

@@ -22,7 +22,7 @@ from ragscore.home import history_path
 
 _BY_SCORER = """
     SELECT scorer, count(*), arg_min(version, started_at), arg_max(version, started_at),
-        arg_min(mean, started_at), arg_max(mean, started_at), min(mean), count(DISTINCT judge)
+        arg_min(mean, started_at), arg_max(mean, started_at), min(mean), count(DISTINCT judge), count(DISTINCT scale)
     FROM score_history
     WHERE status = 'complete' AND suite = ? AND retriever IS NOT DISTINCT FROM ? AND started_at BETWEEN ? AND ?
     GROUP BY scorer ORDER BY scorer
@@ -80,14 +80,14 @@ def digest_markdown(history: History, since: datetime, until: datetime) -> tuple
 
 
 def _row(row: Sequence[Any]) -> tuple[str, ...]:
-    scorer, count, first_version, last_version, first, last, lowest, judges = row
+    scorer, count, first_version, last_version, first, last, lowest, judges, scales = row
     known = first is not None and last is not None
     return (
         str(scorer),
         str(count),
         f"{first:.2f} ({first_version})" if first is not None else "not scored",
         f"{last:.2f} ({last_version})" if last is not None else "not scored",
-        signed(last - first) if known and judges == 1 else "",
-        f"{lowest:.2f}" if lowest is not None else "",
-        "" if judges == 1 else f"{judges} judges: not comparable",
+        signed(last - first) if known and judges == scales == 1 else "",
+        f"{lowest:.2f}" if lowest is not None and scales == 1 else "",
+        ", ".join(f"{n} {what}: not comparable" for n, what in ((judges, "judges"), (scales, "scales")) if n != 1),
     )

@@ -88,7 +88,8 @@ def _print(each: Trend, by: str, out: Console) -> None:
     from ragscore.report.layout import add_row, heading, print_table, table_of
     from ragscore.report.summary import coverage_shown
 
-    means = [point.mean for point in each.points]
+    # As the last run scales them: a suite may have changed it.
+    means = [None if point.mean is None else point.mean / point.scale * each.scale for point in each.points]
     known = [value for value in means if value is not None]
     span = f"{min(known):.2f} to {max(known):.2f}" if known else "no mean"
     of = "" if each.scale == 1 else f" of {each.scale:g}"
@@ -101,7 +102,8 @@ def _print(each: Trend, by: str, out: Console) -> None:
     before = None
     for point in each.points:
         other = f"judge: {point.judge}" if before is not None and point.judge != before.judge else ""
-        notes = [note for note in (other, point.status if point.status != "complete" else "") if note]
+        scaled = f"of {point.scale:g}" if point.scale != each.scale else ""
+        notes = [note for note in (other, scaled, point.status if point.status != "complete" else "") if note]
         before = point
         add_row(
             table,

@@ -29,7 +29,8 @@ class Point:
 
     Attributes:
         label: The run id, the day (UTC) or the version.
-        mean: In the scorer's scale; None when nothing counts.
+        mean: In `scale`; None when nothing counts.
+        scale: The scorer's in that run: a suite may change it.
         change: Against the point before; None for the first, without a mean, and where the judge is another.
         runs: How many runs it stands for.
         deployed: One of those runs was started by a deploy.
@@ -42,6 +43,7 @@ class Point:
     status: str
     judge: str
     mean: float | None
+    scale: float
     n: int
     coverage: float | None
     gate_verdict: str | None
@@ -52,7 +54,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """One scorer of one suite and retriever, oldest point first."""
+    """One scorer of one suite and retriever, oldest point first; `scale` is that of the last one."""
 
     suite: str
     retriever: str | None
@@ -124,7 +126,7 @@ def _changed(points: list[tuple[dict[str, Any], list[dict[str, Any]]]], by: By, 
         alike = before["judge"] == after["judge"] and before["scale"] == after["scale"]
         known = before["mean"] is not None and after["mean"] is not None
         changes.append(round(after["mean"] - before["mean"], 4) if alike and known else None)
-    fields = ("run_id", "version", "started_at", "status", "judge", "mean", "n", "coverage", "gate_verdict")
+    fields = ("run_id", "version", "started_at", "status", "judge", "mean", "scale", "n", "coverage", "gate_verdict")
     made = [
         Point(
             label=_LABELS[by](row),

@@ -42,6 +42,18 @@ def test_trend_draws_bars_and_lists_points_with_change_and_gate(filled: Workspac
     assert filled.ragscore("trend", "--where", "n > 99").stdout == "no run fits\n"
 
 
+def test_a_trend_of_runs_with_another_scale_compares_their_shares(workspace: Workspace) -> None:
+    for scale in (1, 10):
+        workspace.write_suite(scorers=[{"context_recall": {"scale": scale}}])
+        assert workspace.ragscore("run", "suite.yaml").returncode == 0
+    _, _, line, _, first, second = workspace.ragscore("trend").stdout.splitlines()
+    assert line.split() == ["▄▄", "10.00", "to", "10.00", "of", "10"]
+    assert first.split()[2:] == ["1.00", "4", "100%", "of", "1"]
+    assert second.split()[2:] == ["10.00", "4", "100%"]
+    (trend,) = json.loads(workspace.ragscore("trend", "--json").stdout)
+    assert [(point["mean"], point["scale"]) for point in trend["points"]] == [(1.0, 1.0), (10.0, 10.0)]
+
+
 def test_a_stream_that_takes_ascii_only_gets_ascii_and_no_command_fails_on_it(workspace: Workspace) -> None:
     workspace.write_items([{"id": "茶", "input": "What about tea 茶?", "reference": "茶は葉から作られる。"}])
     workspace.write_suite(name="飲み物")

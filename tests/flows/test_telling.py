@@ -94,6 +94,17 @@ def test_a_digest_names_every_suite_of_the_period_and_counts_failed_gates(two_ru
     assert (none, "No run in this time." in empty) == (0, True)
 
 
+def test_a_digest_takes_no_change_of_scale_for_a_change(workspace: Workspace) -> None:
+    for scale in (1, 10):
+        workspace.write_suite(scorers=[{"context_recall": {"scale": scale}}])
+        assert workspace.ragscore("run", "suite.yaml").returncode == 0
+    now = datetime.now(UTC)
+    text, _ = digest_markdown(History(workspace.history), now - timedelta(days=1), now)
+    (row,) = [line for line in text.splitlines() if line.startswith("| context")]
+    cells = [cell.strip() for cell in row.split("|")[3:-1]]  # columns without anything in them are left out
+    assert cells == ["1.00 (v1)", "10.00 (v1)", "2 scales: not comparable"]
+
+
 def test_suites_are_found_in_a_folder_among_other_files(workspace: Workspace) -> None:
     (workspace.folder / "compose.yaml").write_text("services: {}\n", encoding="utf-8")
     (workspace.folder / "base.yml").write_text("judge: offline\n", encoding="utf-8")

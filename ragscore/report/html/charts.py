@@ -79,7 +79,7 @@ def trend_chart(
         baseline_mean: In the scorer's scale.
     """
     scale = trend.scale
-    seen = [point.mean / scale for point in trend.points if point.mean is not None]
+    seen = [point.mean / point.scale for point in trend.points if point.mean is not None]
     if baseline_mean is not None:
         seen.append(baseline_mean / scale)
     spans = [intervals.get((point.run_id, trend.scorer)) for point in trend.points]
@@ -106,7 +106,7 @@ def trend_chart(
             continue
         mark = Mark(
             x(place),
-            y(point.mean / scale),
+            y(point.mean / point.scale),
             None if span is None else y(span.low),
             None if span is None else y(span.high),
             point,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from ragscore.history.trends import Point, Trend
@@ -22,6 +23,7 @@ def trend(*points: tuple[str, float | None, str], scale: float = 1.0, deployed: 
             "complete",
             judge,
             mean,
+            scale,
             10,
             1.0,
             None,
@@ -60,6 +62,12 @@ def test_marks_stand_within_the_picture_and_higher_means_higher() -> None:
         assert mark.high is not None
         assert 0 <= mark.high <= mark.y <= mark.low <= HEIGHT
     assert chart.ticks[-1][1] == "10.0"
+
+
+def test_runs_of_another_scale_stand_where_their_share_is() -> None:
+    before, after = trend(("v1", 0.9, "a")), trend(("v1", 0.9, "a"), ("v2", 9.0, "a"), scale=10)
+    first, second = trend_chart(replace(after, points=(*before.points, after.points[1])), {}).marks
+    assert first.y == second.y
 
 
 def test_a_small_change_does_not_fill_the_picture() -> None:

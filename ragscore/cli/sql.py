@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json as json_
 import math
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -93,15 +95,26 @@ def _text(query: str | None, file: Path | None) -> str:
 
 def _as_json(selection: Selection) -> str:
     nested = {place for place, kind in enumerate(selection.types) if kind == "JSON"}
+    names = _apart(selection.columns)
     rows = [
         {
             name: json_.loads(value) if place in nested and value is not None else _finite(value)
-            for place, (name, value) in enumerate(zip(selection.columns, row, strict=True))
+            for place, (name, value) in enumerate(zip(names, row, strict=True))
         }
         for row in selection.rows
     ]
     text = json_.dumps(rows, ensure_ascii=False, indent=2, default=str)
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def _apart(columns: Sequence[str]) -> list[str]:
+    """The names of columns, numbered as DuckDB does it (`score`, `score_1`) where several have the same: an object of
+    JSON would keep the last one alone."""
+    names: list[str] = []
+    for name in columns:
+        numbered = (f"{name}_{number}" for number in itertools.count(1))
+        names.append(next(each for each in itertools.chain([name], numbered) if each not in names))
+    return names
 
 
 def _finite(value: Any) -> Any:

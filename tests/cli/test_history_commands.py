@@ -79,6 +79,13 @@ def test_sql_comes_from_a_file_or_the_command_line_and_not_both(filled: Workspac
         assert done.stderr.startswith("error: ")
 
 
+def test_sql_keeps_columns_of_the_same_name_apart_in_json_as_duckdb_does(filled: Workspace) -> None:
+    same = "select 1 as a, 2 as a, 3 as a_1, 4 as b"
+    assert json.loads(filled.ragscore("sql", same, "--json").stdout) == [{"a": 1, "a_1": 2, "a_1_1": 3, "b": 4}]
+    assert filled.ragscore("sql", same, "--format", "parquet", "-o", "same.parquet").returncode == 0
+    assert duckdb.read_parquet(str(filled.folder / "same.parquet")).columns == ["a", "a_1", "a_1_1", "b"]
+
+
 def test_sql_writes_csv_json_and_parquet(filled: Workspace) -> None:
     query = (
         "select null as a, '' as b, 'x,\"y\"' as c, [1, 2] as d, true as e, '{\"k\": 1}'::json as f, 'nan'::double as g"

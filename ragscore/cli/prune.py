@@ -19,7 +19,8 @@ def prune(
 ) -> int:
     """Say which runs are older than what is to be kept, and with --yes take them out.
 
-    Runs in progress, the last run of each suite, the last that passed its gate, and runs that a gate names always stay.
+    Runs in progress, the last run of each suite and retriever, the last that passed its gate, the last that did not
+    fail it, and runs that a gate names always stay.
 
     Parameters
     ----------

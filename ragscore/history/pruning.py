@@ -43,8 +43,9 @@ def plan_pruning(
     """What pruning would take out; nothing is changed.
 
     A run stays when it is among the newest `keep_runs` of its suite, or started at `keep_since` or later. These always
-    stay: runs in progress, the last run of each suite, its last run with a passed gate, and runs that the gate of its
-    latest suite file names as baseline or anchor.
+    stay: runs in progress, the last run of each suite and retriever, its last run with a passed gate and its last one
+    that did not fail (which `last-passing` means), and runs that the gate of the latest suite file names as baseline or
+    anchor.
 
     Raises:
         ValueError: Neither `keep_runs` nor `keep_since` says what to keep.
@@ -94,20 +95,30 @@ def _old(listed: Sequence[RunRow], keep_runs: int | None, keep_since: datetime |
 
 
 def _reasons(listed: Sequence[RunRow]) -> dict[str, str]:
-    """Why a run stays however old it is; by run id."""
+    """Why a run stays however old it is; by run id. A retriever is measured against runs of its own."""
     reasons: dict[str, str] = {}
-    last: dict[str, RunRow] = {}
-    passed: set[str] = set()
+    last: set[tuple[str, str | None]] = set()
+    passed: set[tuple[str, str | None]] = set()
+    baselines: set[tuple[str, str | None]] = set()
     named: dict[str, str] = {}
+    retrievers: dict[str, set[str | None]] = {}
     for row in listed:
-        if row.suite not in last:
-            last[row.suite] = row
-            reasons[row.run_id] = f"the last run of {row.suite}"
+        retrievers.setdefault(row.suite, set()).add(row.retriever)
+    for row in listed:
+        of = row.suite, row.retriever
+        what = row.suite if len(retrievers[row.suite]) == 1 else f"{row.suite} with {row.retriever}"
+        if row.suite not in named:
             document = row.suite_doc if isinstance(row.suite_doc, dict) else {}
             named[row.suite] = json.dumps(document.get("gate"), ensure_ascii=False)
-        if row.gate_verdict == "pass" and row.suite not in passed:
-            passed.add(row.suite)
-            reasons.setdefault(row.run_id, f"the last run of {row.suite} that passed its gate")
+        if of not in last:
+            last.add(of)
+            reasons[row.run_id] = f"the last run of {what}"
+        if row.gate_verdict == "pass" and of not in passed:
+            passed.add(of)
+            reasons.setdefault(row.run_id, f"the last run of {what} that passed its gate")
+        if row.status == "complete" and row.gate_verdict in ("pass", "inconclusive") and of not in baselines:
+            baselines.add(of)
+            reasons.setdefault(row.run_id, f"the last run of {what} that did not fail its gate")
         if row.run_id in named[row.suite] or (row.version and f'version:{row.version}"' in named[row.suite]):
             reasons.setdefault(row.run_id, f"the gate of {row.suite} names it")
         if row.status == runs.RUNNING:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ragscore.gate import LAST_PASSING, find_baseline
 from ragscore.history import History, select
 from ragscore.history.pruning import plan_pruning, prune
 
@@ -56,6 +57,31 @@ def test_runs_in_progress_and_runs_that_a_gate_names_stay(history: History) -> N
     plan = plan_pruning(history, keep_runs=1)
     assert [row.run_id for row in plan.going] == ["x"]
     assert set(plan.held) == {"old", "anchor", "open"}
+
+
+def test_what_the_next_run_of_a_retriever_is_measured_against_stays(history: History) -> None:
+    nights = [("a", "pass"), ("a", "inconclusive"), ("a", "fail"), ("a", "fail"), ("b", "pass"), ("b", "pass")]
+    for day, (retriever, verdict) in enumerate(nights):
+        run_id = f"{retriever}-{day}"
+        history.start_run(run_row(run_id, items=1, retriever=retriever, started_at=START + timedelta(days=day)))
+        store(history, run_id, [record(1)])
+        history.finish_run(run_id, status="complete")
+        history.store_gate(run_id, verdict, {})
+
+    def baselines() -> list[str | None]:
+        found = [find_baseline(LAST_PASSING, history, suite="docs", retriever=each) for each in ("a", "b")]
+        return [each and each.run.run_id for each in found]
+
+    assert baselines() == ["a-1", "b-5"]
+    plan = plan_pruning(history, keep_runs=1)
+    assert [row.run_id for row in plan.going] == ["b-4", "a-2"]
+    assert plan.held == {
+        "a-3": "the last run of docs with a",
+        "a-1": "the last run of docs with a that did not fail its gate",
+        "a-0": "the last run of docs with a that passed its gate",
+    }
+    prune(history, plan)
+    assert baselines() == ["a-1", "b-5"]
 
 
 def test_a_claim_that_another_run_stands_on_stays(history: History) -> None:

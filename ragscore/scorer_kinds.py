@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 #: Options that all kinds have.
 COMMON = frozenset({"kind", "name", "scale", "contexts"})
@@ -29,6 +30,20 @@ OPTIONS: Mapping[str, frozenset[str]] = {
     "python": frozenset({"call", "options"}),
     "prompt": frozenset({"question", "reply", "score"}),
     "plugin": frozenset({"call", "options"}),
+}
+#: Options by which the same verdicts make another score: runs that differ in one of them are not compared.
+COUNTED_BY = frozenset({"k", "options"})
+#: More of these, by kind, with what they are where they are left out.
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "context_relevance": {
+        "weights": {"high": 1.0, "medium": 0.7, "low": 0.3, "none": 0.0},
+        "unused": 0.1,
+        "missing": 0.15,
+        "most_missing": 0.5,
+    },
+    "answer_relevancy": {"unsure": 0.3},
+    "answer_similarity": {"measure": "f1"},
+    "answer_correctness": {"measure": "precision"},
 }
 #: Kinds that look at no contexts: nothing is extracted for them, and a target that returns none is no fault.
 WITHOUT_CONTEXTS = frozenset({"answer_relevancy", "answer_similarity", "answer_correctness"})

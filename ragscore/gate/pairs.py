@@ -6,6 +6,7 @@ whoever survived says nothing. What is left out is listed, never dropped.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Any
 from ragscore.errors import UsageError
 from ragscore.history import History, ItemFinding, ItemScore, RunRow, findings, item_scores, select
 from ragscore.items import normalised
-from ragscore.scorer_kinds import LESS_IS_BETTER
+from ragscore.scorer_kinds import COUNTED_BY, LESS_IS_BETTER, SETTINGS
 from ragscore.scorers import mean
 
 #: Runs that share less than this of the smaller one's items are not compared unless forced.
@@ -138,6 +139,8 @@ def pair_runs(
     new = item_scores(history, after.run_id, texts=facts)
     unlike = _Unlike()
     unlike.note("treatment of repeated contexts", before.duplicates, after.duplicates)
+    for name in names:
+        unlike.note_settings(name, *(_declared(run, name) for run in (before, after)))
     found_before = _found(theirs, before.run_id) if facts else {}
     found_after = _found(history, after.run_id) if facts else {}
     metadata = metadata_of(history, after.run_id)
@@ -193,6 +196,11 @@ class _Unlike:
         if was and now and was != now:
             self.reasons[f"their {what} differs ({was}, {now})"] = None
 
+    def note_settings(self, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        # Of two kinds the scores tell; what a context is held against, they tell, too.
+        if old.get("kind") == new.get("kind"):
+            self.note(f"way of counting {name}", _settings(old), _settings(new))
+
     def note_scores(self, old: ItemScore, new: ItemScore) -> None:
         self.note(f"kind of scorer called {new.scorer}", old.kind, new.kind)
         self.note("judge", old.judge, new.judge)
@@ -201,6 +209,20 @@ class _Unlike:
                 self.note("judge's parameters", old.judge_params, new.judge_params)
             self.note("judge's prompt", old.prompt_version, new.prompt_version)
         self.note("scorer version", old.scorer_version, new.scorer_version)
+
+
+def _declared(run: RunRow, name: str) -> Mapping[str, Any]:
+    return next(scorer for scorer in run.scorers if str(scorer["name"]) == name)
+
+
+def _settings(declared: Mapping[str, Any]) -> str:
+    """The settings by which the same verdicts make another score, the defaults filled in where there are some."""
+    usual = SETTINGS.get(str(declared.get("kind")), {})
+    told = {key: declared[key] for key in (*COUNTED_BY, *usual) if declared.get(key) is not None}
+    if isinstance(weights := usual.get("weights"), Mapping):
+        told["weights"] = {**weights, **told.get("weights", {})}
+    whole = {**usual, **told}
+    return ", ".join(f"{key}: {json.dumps(whole[key], sort_keys=True)}" for key in sorted(whole)) or "as it is usual"
 
 
 #: Findings by (item, scorer).

@@ -233,12 +233,35 @@ def test_junit_has_a_case_per_scorer_and_survives_any_text(bench: Bench) -> None
             {"scorers": [{PRECISION: {"name": "quality"}}]},
             "kind of scorer called quality differs (context_recall, context_precision)",
         ),
+        (
+            {"scorers": [{"recall_at_k": {"k": 4}}]},
+            {"scorers": [{"recall_at_k": {"k": 1}}]},
+            "way of counting recall_at_k differs (k: 4, k: 1)",
+        ),
+        ({"scorers": ["hit_rate"]}, {"scorers": [{"hit_rate": {"k": 1}}]}, "(as it is usual, k: 1)"),
+        (
+            {"scorers": ["answer_correctness"]},
+            {"scorers": [{"answer_correctness": {"measure": "f1"}}]},
+            'way of counting answer_correctness differs (measure: "precision", measure: "f1")',
+        ),
+        (
+            {"scorers": ["context_relevance"]},
+            {"scorers": [{"context_relevance": {"weights": {"low": 0.5}}}]},
+            "way of counting context_relevance differs",
+        ),
     ],
 )
 def test_runs_that_were_scored_in_unlike_ways_are_refused(
     bench: Bench, before: dict[str, Any], after: dict[str, Any], what: str
 ) -> None:
     assert what in refusal(bench, before, after)
+
+
+def test_a_setting_that_is_written_out_is_the_same_as_left_out(bench: Bench) -> None:
+    first = bench.run([item(1, *FACTS)], version="v1", scorers=["answer_correctness", "context_relevance"])
+    same = [{"answer_correctness": {"measure": "precision"}}, {"context_relevance": {"unused": 0.1, "weights": {}}}]
+    second = bench.run([item(1, *FACTS)], version="v2", scorers=same)
+    assert compare_runs(bench.history, first, second).unlike == []
 
 
 def test_runs_without_a_common_scorer_are_refused(bench: Bench) -> None:

@@ -39,6 +39,7 @@ class ScoredItem:
         scores: By scorer: in its scale, None where there is none.
         statuses, reasons: By scorer.
         run_id: What `ragscore show` takes.
+        less_is_better: The scorers of which less is better.
     """
 
     id: str
@@ -47,25 +48,28 @@ class ScoredItem:
     statuses: Mapping[str, str]
     reasons: Mapping[str, str]
     run_id: str
+    less_is_better: frozenset[str] = frozenset()
 
-    def assert_scores(self, **least: float) -> None:
+    def assert_scores(self, **limits: float) -> None:
         """Fail the test where a score is missing or lower; an item that is marked `answerable: false` is passed over.
 
         Args:
-            least: The least score by scorer, in its scale.
+            limits: The least score by scorer, in its scale; the greatest, for scorers of which less is better.
 
         Raises:
             AssertionError: with each scorer's reason.
             KeyError: no scorer is called so.
         """
         said = []
-        for name, limit in least.items():
+        for name, limit in limits.items():
             if name not in self.statuses:
                 raise KeyError(f"no scorer is named {name!r}; here are: {', '.join(self.statuses)}")
-            score = self.scores[name]
-            if self.statuses[name] != "unanswerable" and (score is None or score < limit):
+            score, at_most = self.scores[name], name in self.less_is_better
+            missed = score is None or (score > limit if at_most else score < limit)
+            if self.statuses[name] != "unanswerable" and missed:
                 got = self.statuses[name] if score is None else f"{score:g}"
-                said.append(f"{name}: {got}, at least {limit:g} is asked for\n{self.reasons[name]}")
+                asked = f"{'at most' if at_most else 'at least'} {limit:g} is asked for"
+                said.append(f"{name}: {got}, {asked}\n{self.reasons[name]}")
         if said:
             shown = "\n".join(said)
             raise AssertionError(f"{self.id}: {self.input}\n{shown}\nragscore show {self.run_id} --item {self.id}")
@@ -97,6 +101,7 @@ class SuiteRun:
     def item(self, item_id: str) -> ScoredItem:
         """One item with its scores."""
         from ragscore.history import History, item_scores
+        from ragscore.scorer_kinds import LESS_IS_BETTER
 
         evaluation = self.evaluation
         rows: list[ItemScore] = [
@@ -109,6 +114,7 @@ class SuiteRun:
             statuses={row.scorer: str(row.status) for row in rows},
             reasons={row.scorer: row.reason for row in rows},
             run_id=evaluation.run_id,
+            less_is_better=frozenset(row.scorer for row in rows if row.kind in LESS_IS_BETTER),
         )
 
     def _evaluated(self) -> Evaluation:

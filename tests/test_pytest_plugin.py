@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
+from ragscore.pytest_plugin import ScoredItem, SuiteRun
 from tests.workspace import Workspace
 
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
@@ -72,3 +75,23 @@ def test_a_wrong_suite_is_one_line_at_collection(workspace: Workspace) -> None:
     done = run_pytest(workspace)
     assert done.returncode != 0
     assert "suite.yaml:6: scorers.0: 'context_recal' is not known here" in done.stdout + done.stderr
+
+
+def test_where_less_is_better_what_is_asked_for_is_the_most() -> None:
+    limits = {"noise_sensitivity": 0.25}
+    item = ScoredItem("tea", "?", {"noise_sensitivity": 0.0}, {"noise_sensitivity": "ok"}, {"noise_sensitivity": "0/1"},
+                      "r1", frozenset(limits))  # fmt: skip
+    item.assert_scores(**limits)
+    noisy = dataclasses.replace(item, scores={"noise_sensitivity": 0.5})
+    with pytest.raises(AssertionError, match=r"noise_sensitivity: 0.5, at most 0.25 is asked for"):
+        noisy.assert_scores(**limits)
+
+
+def test_an_item_knows_of_which_of_its_scorers_less_is_better(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace.folder)
+    workspace.write_items([{"id": "tea", "input": "?", "reference": "a", "output": "b.", "contexts": ["c"]}])
+    workspace.write_suite(target="none", scorers=["context_recall", {"noise_sensitivity": {"name": "noise"}}])
+    item = SuiteRun(workspace.suite, uuid.uuid4().hex).item("tea")
+    assert item.less_is_better == {"noise"}

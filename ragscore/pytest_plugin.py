@@ -24,6 +24,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ragscore.api import Evaluation
+    from ragscore.errors import RagscoreError
     from ragscore.history import ItemScore
 
 _SESSION = pytest.StashKey[str]()
@@ -82,12 +83,28 @@ class SuiteRun:
     path: Path
     session: str
     _evaluation: list[Evaluation] = field(default_factory=list)
+    _failure: list[RagscoreError] = field(default_factory=list)
 
     @property
     def evaluation(self) -> Evaluation:
-        """The run: scores, coverage, summary, exit code."""
+        """The run: scores, coverage, summary, exit code.
+
+        Raises:
+            RagscoreError: the suite could not be run; not tried again in this session, or a judge that does not answer
+                would be waited for once per item.
+        """
+        from ragscore.errors import RagscoreError, UsageError
+
+        if self._failure:
+            raise self._failure[0].with_traceback(None)
         if not self._evaluation:
-            self._evaluation.append(self._evaluated())
+            try:
+                self._evaluation.append(self._evaluated())
+            except UsageError:  # of this call (inside a running loop), not of the suite
+                raise
+            except RagscoreError as error:
+                self._failure.append(error)
+                raise
         return self._evaluation[0]
 
     def assert_passes(self) -> None:
@@ -120,6 +137,7 @@ class SuiteRun:
     def _evaluated(self) -> Evaluation:
         from filelock import FileLock
 
+        from ragscore import errors
         from ragscore.api import Evaluation, evaluate_sync
         from ragscore.history import History
         from ragscore.items import digest
@@ -129,9 +147,17 @@ class SuiteRun:
         with FileLock(f"{note}.lock"):
             if note.exists():  # another worker was first
                 told = json.loads(note.read_text(encoding="utf-8"))
+                if "failed" in told:
+                    kind: type[RagscoreError] = getattr(errors, told["failed"], errors.EvaluationError)
+                    raise kind(told["what"], where=told["where"], mend=told["mend"])
                 store = History(Path(told["history"]))
                 return Evaluation(told["run_id"], summary_of(store, store.run(told["run_id"])), store.path)
-            evaluation = evaluate_sync(self.path, trigger="pytest")
+            try:
+                evaluation = evaluate_sync(self.path, trigger="pytest")
+            except (errors.EvaluationError, errors.HistoryError) as error:
+                told = {"failed": type(error).__name__, "what": error.what, "where": error.where, "mend": error.mend}
+                note.write_text(json.dumps(told), encoding="utf-8")
+                raise
             told = {"run_id": evaluation.run_id, "history": str(evaluation.history.resolve())}
             note.write_text(json.dumps(told), encoding="utf-8")
             return evaluation

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ragscore.errors import JudgeUnavailable
 from ragscore.pytest_plugin import ScoredItem, SuiteRun
 from tests.workspace import Workspace
 
@@ -95,3 +96,21 @@ def test_an_item_knows_of_which_of_its_scorers_less_is_better(
     workspace.write_suite(target="none", scorers=["context_recall", {"noise_sensitivity": {"name": "noise"}}])
     item = SuiteRun(workspace.suite, uuid.uuid4().hex).item("tea")
     assert item.less_is_better == {"noise"}
+
+
+def test_a_suite_that_cannot_be_run_is_tried_once_in_a_session(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def unavailable(*_: object, **__: object) -> None:
+        tried.append(1)
+        raise JudgeUnavailable("the judge does not answer", where="openai/x", mend="try again later")
+
+    monkeypatch.setattr("ragscore.api.evaluate_sync", unavailable)
+    session = uuid.uuid4().hex
+    one_worker, another = SuiteRun(workspace.suite, session), SuiteRun(workspace.suite, session)
+    for run in (one_worker, one_worker, another):
+        with pytest.raises(JudgeUnavailable, match="openai/x: the judge does not answer — try again later"):
+            run.item("tea")
+    assert tried == [1]

@@ -24,6 +24,8 @@ from ragscore.scorers.outcome import outcome
 from ragscore.scorers.protocol import Judged, Sample
 from ragscore.targets.threads import in_thread
 
+#: Up to this denominator a fraction is what the double nearest to it was computed from.
+SIMPLE = 1_000_000
 FieldKind = Literal["boolean", "number", "text"]
 
 
@@ -44,8 +46,9 @@ def scored(value: float | bool | Fraction, *, reason: str = "") -> Score:
     >>> scored(0.5, reason="one of two").value
     0.5
     """
-    exact = Fraction(value) if isinstance(value, bool) else None
-    return Score(scorer="", kind="", status=Status.OK, exact=exact, value=float(_number(value)), reason=reason)
+    plain = _plain(value)
+    exact = Fraction(plain) if isinstance(plain, bool) else None
+    return Score(scorer="", kind="", status=Status.OK, exact=exact, value=float(_number(plain)), reason=reason)
 
 
 def not_scored(reason: str) -> Score:
@@ -104,11 +107,11 @@ class CustomScorer:
         if judged.status is not Status.OK:
             return outcome(self, sample, judged)
         value = self.inner.score(sample, judged) if hasattr(self.inner, "score") else judged.value
-        given = value if isinstance(value, Score) else scored(value if isinstance(value, bool) else _number(value))
+        given = value if isinstance(value, Score) else Score("", "", Status.OK, exact=_exact(value, self.scale))
         if given.status is not Status.OK:
             told = replace(judged, status=given.status, why=given.reason)
             return outcome(self, sample, told)
-        exact = given.exact if given.exact is not None else _number(given.value) / self.scale
+        exact = given.exact if given.exact is not None else _exact(given.value, self.scale)
         if not 0 <= exact <= 1:
             raise ValueError(f"gave {float(exact * self.scale):g}, outside of 0 to {float(self.scale):g}")
         row = outcome(self, sample, judged, exact=exact, reason=given.reason, findings=given.findings)
@@ -199,7 +202,7 @@ class PromptScorer:
             return outcome(self, sample, judged)
         answer = json.loads(judged.judgement.claims[0])
         found = formula(self.formula, answer)
-        exact = Fraction(found) if isinstance(found, bool) else _number(found) / self.scale
+        exact = _exact(found, self.scale)
         if not 0 <= exact <= 1:
             raise ValueError(f"gave {float(exact * self.scale):g}, outside of 0 to {float(self.scale):g}")
         said = answer.get("why") if isinstance(answer.get("why"), str) else None
@@ -207,14 +210,27 @@ class PromptScorer:
         return outcome(self, sample, judged, exact=exact, reason=shown)
 
 
+def _plain(value: Any) -> Any:
+    """What numpy and its like give (`np.True_`, an array of one number) as Python has it; all else as it is."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) else value
+
+
+def _exact(value: Any, scale: Fraction) -> Fraction:
+    """The share of `scale` that `value` is; True and False are all and nothing of it."""
+    value = _plain(value)
+    return Fraction(value) if isinstance(value, bool) else _number(value) / scale
+
+
 def _number(value: Any) -> Fraction:
-    if isinstance(value, (bool, Fraction)):
-        return Fraction(value)
+    if isinstance(value, Fraction):
+        return value
     if not isinstance(value, (int, float)):
-        item = getattr(value, "item", None)  # numbers of numpy
-        if not callable(item) or not isinstance(item(), (int, float)):
-            raise TypeError(f"gave {value!r}, which is no number, True, False or Score")
-        value = item()
+        raise TypeError(f"gave {value!r}, which is no number, True, False or Score")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"gave {value}, which is no finite number")
-    return Fraction(value) if isinstance(value, bool) else as_fraction(value)
+    if isinstance(value, float):
+        # 1 / 3 is a third, and three of them are 1: of all fractions that are this double the simplest is meant.
+        simple = Fraction(value).limit_denominator(SIMPLE)
+        return simple if float(simple) == value else as_fraction(value)
+    return Fraction(value)

@@ -111,6 +111,23 @@ async def test_a_scorer_that_raises_or_gives_no_score_concerns_its_own_row_only(
     assert "coverage of raising is 0" in "\n".join(result.faults)
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_what_numpy_holds_for_true_is_all_of_the_scale_and_a_third_is_a_third(wrapped: bool) -> None:
+    numpy = pytest.importorskip("numpy")
+    values = [numpy.True_, numpy.False_, numpy.float64(5), Fraction(10, 3), 10 / 3, 2.5]
+
+    @scorer(scale=10)
+    def given(item: Any, response: Any) -> Any:
+        value = values[int(item.id)]
+        return ragscore.scored(value) if wrapped else value
+
+    rows = [{"id": str(number), "input": f"{number}?"} for number in range(len(values))]
+    result = await run_evals(data=rows, scorers=[given])
+    third = Fraction(1, 3)
+    expected = [1, 0, Fraction(1, 2), third, third, Fraction(1, 4)]
+    assert [item.scores["given"].exact for item in result.items] == expected
+
+
 async def test_an_item_that_fails_is_a_row_and_the_order_is_that_of_the_data() -> None:
     async def slow(question: str) -> list[str]:
         await asyncio.sleep(0.05 if "lamp" in question else 0)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from ragscore import scorers as pure
-from ragscore.api.arguments import Contexts, Missing, Number, scale_of
+from ragscore.api.arguments import Contexts, Missing, Number, checked, scale_of
 from ragscore.api.judging import Model
 from ragscore.api.scoring import Extractor, RunnableScorer, contexts_from
 from ragscore.contexts import IF_ANY
@@ -50,7 +50,9 @@ class Faithfulness(RunnableScorer):
         name: str = "faithfulness",
     ) -> None:
         scorer = pure.Faithfulness(name=name, scale=scale_of(scale))
-        super().__init__(scorer, model=model, contexts=contexts_from("faithfulness", context, context_extractor))
+        super().__init__(
+            checked(scorer), model=model, contexts=contexts_from("faithfulness", context, context_extractor)
+        )
 
 
 class Hallucination(RunnableScorer):
@@ -81,7 +83,9 @@ class Hallucination(RunnableScorer):
         name: str = "hallucination",
     ) -> None:
         scorer = pure.Hallucination(name=name, scale=scale_of(scale))
-        super().__init__(scorer, model=model, contexts=contexts_from("hallucination", context, context_extractor))
+        super().__init__(
+            checked(scorer), model=model, contexts=contexts_from("hallucination", context, context_extractor)
+        )
 
 
 class AnswerRelevancy(RunnableScorer):
@@ -108,9 +112,8 @@ class AnswerRelevancy(RunnableScorer):
         name: str = "answer_relevancy",
         unsure: Number = Fraction(3, 10),
     ) -> None:
-        super().__init__(
-            pure.AnswerRelevancy(name=name, scale=scale_of(scale), unsure=as_fraction(unsure)), model=model
-        )
+        scorer = pure.AnswerRelevancy(name=name, scale=scale_of(scale), unsure=as_fraction(unsure))
+        super().__init__(checked(scorer), model=model)
 
 
 class AnswerSimilarity(RunnableScorer):
@@ -148,7 +151,7 @@ class AnswerSimilarity(RunnableScorer):
             scale=scale_of(scale),
             missing_reference=missing_reference,
         )
-        super().__init__(scorer, model=model)
+        super().__init__(checked(scorer), model=model)
 
 
 class AnswerCorrectness(AnswerSimilarity):
@@ -208,4 +211,4 @@ class PromptScorer(RunnableScorer):
         there = context is not None or context_extractor is not None
         contexts = contexts_from("prompt", context, context_extractor) if there else IF_ANY
         scorer = pure.PromptScorer(question, reply, score, name=name, scale=scale_of(scale))
-        super().__init__(scorer, model=model, contexts=contexts)
+        super().__init__(checked(scorer), model=model, contexts=contexts)

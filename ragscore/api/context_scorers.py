@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from ragscore import scorers as pure
-from ragscore.api.arguments import Contexts, Missing, Number, scale_of
+from ragscore.api.arguments import Contexts, Missing, Number, checked, scale_of
 from ragscore.api.judging import Model
 from ragscore.api.scoring import Extractor, RunnableScorer, contexts_from
 from ragscore.errors import ConfigError
@@ -59,7 +59,9 @@ class ContextRecall(RunnableScorer):
         fused: Fused = False,
     ) -> None:
         scorer = pure.ContextRecall(name=name, scale=scale_of(scale), missing_reference=missing_reference, fused=fused)
-        super().__init__(scorer, model=model, contexts=contexts_from("context_recall", context, context_extractor))
+        super().__init__(
+            checked(scorer), model=model, contexts=contexts_from("context_recall", context, context_extractor)
+        )
 
 
 class ContextPrecision(RunnableScorer):
@@ -107,7 +109,9 @@ class ContextPrecision(RunnableScorer):
             missing_reference=missing_reference,
             fused=fused,
         )
-        super().__init__(scorer, model=model, contexts=contexts_from("context_precision", context, context_extractor))
+        super().__init__(
+            checked(scorer), model=model, contexts=contexts_from("context_precision", context, context_extractor)
+        )
 
 
 class ContextRelevance(RunnableScorer):
@@ -159,7 +163,9 @@ class ContextRelevance(RunnableScorer):
             missing=as_fraction(missing),
             most_missing=as_fraction(most_missing),
         )
-        super().__init__(scorer, model=model, contexts=contexts_from("context_relevance", context, context_extractor))
+        super().__init__(
+            checked(scorer), model=model, contexts=contexts_from("context_relevance", context, context_extractor)
+        )
 
 
 class ContextUtilization(RunnableScorer):
@@ -195,7 +201,9 @@ class ContextUtilization(RunnableScorer):
         scorer = pure.ContextUtilization(
             name=name, scale=scale_of(scale), missing_reference=missing_reference, fused=fused
         )
-        super().__init__(scorer, model=model, contexts=contexts_from("context_utilization", context, context_extractor))
+        super().__init__(
+            checked(scorer), model=model, contexts=contexts_from("context_utilization", context, context_extractor)
+        )
 
 
 class ContextEntitiesRecall(RunnableScorer):
@@ -229,7 +237,7 @@ class ContextEntitiesRecall(RunnableScorer):
     ) -> None:
         scorer = pure.ContextEntitiesRecall(name=name, scale=scale_of(scale), missing_reference=missing_reference)
         contexts = contexts_from("context_entities_recall", context, context_extractor)
-        super().__init__(scorer, model=model, contexts=contexts)
+        super().__init__(checked(scorer), model=model, contexts=contexts)
 
 
 class NoiseSensitivity(RunnableScorer):
@@ -261,4 +269,6 @@ class NoiseSensitivity(RunnableScorer):
         fused: bool = False,
     ) -> None:
         scorer = pure.NoiseSensitivity(name=name, scale=scale_of(scale), fused=fused)
-        super().__init__(scorer, model=model, contexts=contexts_from("noise_sensitivity", context, context_extractor))
+        super().__init__(
+            checked(scorer), model=model, contexts=contexts_from("noise_sensitivity", context, context_extractor)
+        )

@@ -22,8 +22,13 @@ def judge_of(model: Model) -> JudgePart | Judge:
     """What names the judge, checked; nothing is made or asked yet.
 
     Raises:
-        ConfigError: the keys are not those of a suite's `judge:`.
+        ConfigError: it is no judge, or the keys are not those of a suite's `judge:`.
     """
+    if isinstance(model, type) or not isinstance(model, (str, Mapping, JudgePart, Judge)):
+        what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise ConfigError(
+            f"model is {what}", mend="give a model's name, the keys of a suite's `judge:`, or a judge (made, no class)"
+        )
     if isinstance(model, (JudgePart, Judge)):
         return model
     try:

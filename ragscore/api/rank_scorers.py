@@ -9,9 +9,8 @@ when the scorer is made. What each one counts is said at its counterpart in `rag
 from __future__ import annotations
 
 from ragscore import scorers as pure
-from ragscore.api.arguments import Contexts, Missing, Number, scale_of
+from ragscore.api.arguments import Contexts, Missing, Number, checked, scale_of
 from ragscore.api.scoring import Extractor, RunnableScorer, contexts_from
-from ragscore.errors import ConfigError
 from ragscore.scorers.rank_metrics import Metric
 
 
@@ -30,12 +29,10 @@ class _RankMetric(RunnableScorer):
         name: str | None = None,
         missing_reference: Missing = "zero",
     ) -> None:
-        if k is not None and k < 1:
-            raise ConfigError(f"k is {k}", mend="give at least 1, or leave it out for all ranks")
         scorer = pure.RankMetric(
             self._metric, name=name or self._metric, scale=scale_of(scale), k=k, missing_reference=missing_reference
         )
-        super().__init__(scorer, contexts=contexts_from(self._metric, context, context_extractor))
+        super().__init__(checked(scorer), contexts=contexts_from(self._metric, context, context_extractor))
 
 
 class PrecisionAtK(_RankMetric):

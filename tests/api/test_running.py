@@ -224,6 +224,29 @@ def test_a_scorer_that_cannot_work_is_an_error_when_it_is_made(kind: Any, argume
     assert said in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: ContextPrecision(context=["a"], against="expected"), "against is 'expected' — write one of 'auto', "),  # type: ignore[arg-type]
+        (lambda: ContextPrecision(context=["a"], duplicates="no"), "duplicates is 'no'"),  # type: ignore[arg-type]
+        (lambda: recall(missing_reference="skip"), "missing_reference is 'skip'"),
+        (lambda: recall(fused="output"), "fused is 'output'"),
+        (lambda: ragscore.AnswerSimilarity(measure="F1"), "measure is 'F1'"),  # type: ignore[arg-type]
+        (lambda: ragscore.AnswerRelevancy(unsure=3), "unsure is 3"),
+        (lambda: ragscore.ContextRelevance(context=["a"], unused=-5), "unused is -5"),
+        (lambda: PrecisionAtK("5", context=["a"]), "k is '5'"),  # type: ignore[arg-type]
+        (lambda: PrecisionAtK(0, context=["a"]), "k is 0"),
+        (lambda: ragscore.PromptScorer("?", reply={"a": "bool"}, score="a", model="offline"), "reply: a is 'bool'"),  # type: ignore[dict-item]
+        (lambda: recall(model=ScriptedJudge), "model is the class ScriptedJudge"),
+        (lambda: recall(model=None), "model is a NoneType"),
+    ],
+)
+def test_a_slip_in_a_setting_is_an_error_and_not_another_setting(make: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        make()
+    assert said in str(error.value)
+
+
 async def test_of_static_contexts_and_an_extractor_recall_takes_the_extractor_for_agent_messages_only() -> None:
     judge = ScriptedJudge(default=True)
     both: dict[str, Any] = {"model": judge, "context": ["static"], "context_extractor": lambda input, output: ["found"]}

@@ -19,7 +19,8 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import Any
 
 from ragscore.datasets.written import literal
 from ragscore.errors import DatasetError
-from ragscore.scorers.arithmetic import as_fraction
+from ragscore.scorers.arithmetic import as_fraction, mean
 
 TOOLS = ("ragas", "deepeval", "promptfoo", "mlflow")
 #: Our names for metrics that mean much the same; all others keep theirs.
@@ -150,40 +151,62 @@ def _of_ragas(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
     }
     fits = {name for name in metrics if all(_fits(row.get(name)) for row in document)}
     skipped += [f"{name}: not within 0 and 1" for name in sorted(metrics - fits)]
+    called = _called(sorted(fits))
     for row in document:
-        yield ForeignItem(_row(row), {_ours(name): _scored(row.get(name)) for name in sorted(fits)})
+        yield ForeignItem(_row(row), {ours: _scored(row.get(name)) for name, ours in called.items()})
 
 
 def _of_deepeval(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
     cases = document.get("testCases") or document.get("test_results") or document["test_cases"]
-    for case in cases:
+    metrics = [list(case.get("metricsData") or case.get("metrics_data") or ()) for case in cases]
+    called = _called(metric["name"] for each in metrics for metric in each)
+    for case, own in zip(cases, metrics, strict=True):
         scores = {}
-        for metric in case.get("metricsData") or case.get("metrics_data") or ():
-            name, value = _ours(metric["name"]), metric.get("score")
+        for metric in own:
+            value = metric.get("score")
             if _fits(value):
-                scores[name] = _scored(value, metric.get("error") or metric.get("reason") or "")
+                scores[called[metric["name"]]] = _scored(value, metric.get("error") or metric.get("reason") or "")
             else:
                 skipped.append(f"{metric['name']}: not within 0 and 1")
         yield ForeignItem(_row(case), scores)
 
 
 def _of_promptfoo(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
-    for result in document if isinstance(document, list) else document["results"]["results"]:
-        scores: dict[str, ForeignScore] = {}
+    results = document if isinstance(document, list) else document["results"]["results"]
+    called = _called(
+        name for each in results for component in _components(each) if (name := _assertion(component)) is not None
+    )
+    for result in results:
         if "Named Scores" in result:
             yield _of_promptfoo_table(result, skipped)
             continue
-        for component in (result.get("gradingResult") or {}).get("componentResults") or ():
-            assertion = component.get("assertion") or {}
-            name = assertion.get("metric") or assertion.get("type")
+        found: dict[str, list[ForeignScore]] = {}
+        for component in _components(result):
+            name = _assertion(component)
             if name is None or not _fits(component.get("score")):
                 skipped.append(f"{name or 'an assertion without type'}: no score within 0 and 1")
                 continue
-            scores[_ours(name)] = _scored(component.get("score"), component.get("reason") or "")
+            found.setdefault(called[name], []).append(_scored(component.get("score"), component.get("reason") or ""))
         response = result.get("response") or {}
         output = response.get("output") if isinstance(response, Mapping) else response
         row = {**(result.get("vars") or {}), "output": output}
-        yield ForeignItem(_row(row), scores)
+        yield ForeignItem(_row(row), {name: _together(each) for name, each in found.items()})
+
+
+def _components(result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return (result.get("gradingResult") or {}).get("componentResults") or ()
+
+
+def _assertion(component: Mapping[str, Any]) -> str | None:
+    assertion = component.get("assertion") or {}
+    return assertion.get("metric") or assertion.get("type")
+
+
+def _together(scores: Sequence[ForeignScore]) -> ForeignScore:
+    """The mean of the assertions of one name in one test."""
+    known = [each.exact for each in scores if each.exact is not None]
+    reason = "\n".join(each.reason for each in scores if each.reason)
+    return ForeignScore(mean(known), reason=reason)
 
 
 def _of_promptfoo_table(row: Mapping[str, str], skipped: list[str]) -> ForeignItem:
@@ -212,9 +235,10 @@ def _of_mlflow(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
             scales[column] = Fraction(5)
         else:
             skipped.append(f"{column}: neither within 0 and 1 nor grades of 1 to 5")
+    called = _called(named[column] for column in scales)
     for row in document:
         scores = {
-            _ours(named[column]): _scored(
+            called[named[column]]: _scored(
                 row.get(column), row.get(column.removesuffix("score") + "justification") or "", scale
             )
             for column, scale in scales.items()
@@ -240,9 +264,20 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w]+", "_", re.sub(r"\[GEval\]|\(GEval\)", "", str(name))).strip("_").lower()
+
+
 def _ours(name: str) -> str:
-    slug = re.sub(r"[^\w]+", "_", re.sub(r"\[GEval\]|\(GEval\)", "", str(name))).strip("_").lower()
+    slug = _slug(name)
     return OURS.get(slug, slug)
+
+
+def _called(names: Iterable[str]) -> dict[str, str]:
+    """Our name for each; where two would have the same, both keep their own, and neither takes the other's place."""
+    slugs = {name: _slug(name) for name in names}
+    shared = Counter(OURS.get(slug, slug) for slug in set(slugs.values()))
+    return {name: slug if shared[OURS.get(slug, slug)] > 1 else OURS.get(slug, slug) for name, slug in slugs.items()}
 
 
 def _number(value: Any) -> Fraction | None:

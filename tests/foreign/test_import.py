@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ragscore.foreign.results import read_results
 from tests.workspace import Workspace
 
 RAGAS = (
@@ -134,3 +136,19 @@ def test_what_is_no_result_file_is_one_line_and_nothing_is_written(
     assert done.returncode == 2
     assert said in done.stderr
     assert not workspace.history.exists()
+
+
+def test_no_score_takes_the_place_of_another(workspace: Workspace) -> None:
+    both = {"llm_context_precision_with_reference": 0.25, "llm_context_precision_without_reference": 1}
+    ragas = read_results(write(workspace, "ragas.json", [{"user_input": "What is tea?", **both}]))
+    assert {name: float(each.exact or 0) for name, each in ragas.items[0].scores.items()} == both
+
+    asked = [("is polite", 0, "rude"), ("is short", 1, "short")]
+    components = [
+        {"assertion": {"type": "llm-rubric", "value": value}, "score": score, "reason": reason}
+        for value, score, reason in asked
+    ]
+    result = {"vars": {"query": "?"}, "response": {"output": "!"}, "gradingResult": {"componentResults": components}}
+    promptfoo = read_results(write(workspace, "promptfoo.json", {"results": {"results": [result]}}))
+    (score,) = promptfoo.items[0].scores.values()
+    assert (score.exact, score.reason) == (Fraction(1, 2), "rude\nshort")

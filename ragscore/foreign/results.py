@@ -43,6 +43,8 @@ OURS: Mapping[str, str] = {
     "response_relevancy": "answer_relevancy",
     "answer_relevance": "answer_relevancy",
 }
+#: MLflow's own metrics that a model grades, from 1 to 5.
+GRADED = frozenset({"answer_similarity", "answer_correctness", "answer_relevance", "relevance", "faithfulness"})
 INPUTS = ("user_input", "question", "input", "inputs", "query", "prompt")
 OUTPUTS = ("response", "answer", "output", "outputs", "prediction", "predictions", "actual_output", "actualOutput")
 REFERENCES = ("reference", "ground_truth", "ground_truths", "targets", "target", "expected_output", "expectedOutput")
@@ -229,9 +231,11 @@ def _of_mlflow(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
     scales: dict[str, Fraction] = {}
     for column in named:
         values = [each for row in document if (each := _number(row.get(column))) is not None]
-        if all(0 <= each <= 1 for each in values):
+        graded = all(each in (1, 2, 3, 4, 5) for each in values)
+        # Where every grade is 1, the worst, the values alone look like a perfect share.
+        if all(0 <= each <= 1 for each in values) and not (graded and named[column] in GRADED):
             scales[column] = Fraction(1)
-        elif all(each in (1, 2, 3, 4, 5) for each in values):
+        elif graded:
             scales[column] = Fraction(5)
         else:
             skipped.append(f"{column}: neither within 0 and 1 nor grades of 1 to 5")

@@ -152,3 +152,10 @@ def test_no_score_takes_the_place_of_another(workspace: Workspace) -> None:
     promptfoo = read_results(write(workspace, "promptfoo.json", {"results": {"results": [result]}}))
     (score,) = promptfoo.items[0].scores.values()
     assert (score.exact, score.reason) == (Fraction(1, 2), "rude\nshort")
+
+
+def test_the_worst_grade_of_mlflow_is_not_perfect(workspace: Workspace) -> None:
+    columns = ["inputs", "answer_correctness/v1/score", "exact_match/v1/score"]
+    (item,) = read_results(write(workspace, "mlflow.json", {"columns": columns, "data": [["?", 1, 1]]})).items
+    found = {name: (score.exact, score.scale) for name, score in item.scores.items()}
+    assert found == {"answer_correctness": (Fraction(1, 5), 5), "exact_match": (1, 1)}

@@ -17,7 +17,7 @@ from ragscore.items import Evidence, Judgement, Status, Usage, Verdict
 from ragscore.judges.llm.judge import LLMJudge
 from ragscore.judges.protocol import Judge
 from ragscore.judges.setup import JudgeSetup
-from ragscore.judges.tasks import ELSEWHERE, ONLY_HERE, AnswerForm, ExtractClaims, Task
+from ragscore.judges.tasks import ELSEWHERE, ONLY_HERE, AnswerForm, ExtractClaims, MapClaims, Task
 
 Rule = Literal["majority", "unanimous"]
 #: Labels from the least to the most favourable: of several with as many votes the least favourable stands.
@@ -32,6 +32,7 @@ class Jury:
         rule: `majority`: yes needs more than half of the votes; `unanimous`: it needs all of them.
         name: The jury's name; made from its members' when left out.
 
+    Which contexts state a claim (`fused`) is voted on context by context, under the same rule.
     A verdict needs votes of more than half of the members; else that id has none, as where any judge leaves one out.
 
     Raises:
@@ -89,7 +90,11 @@ class Jury:
             for id, verdict in _by_id(judgement).items():
                 voted.setdefault(id, []).append(verdict)
         seats = len(self._members)
-        verdicts = tuple(self._verdict(votes, seats) for votes in voted.values() if 2 * len(votes) > seats)
+        verdicts = tuple(
+            self._verdict(votes, seats, placed=isinstance(task, MapClaims))
+            for votes in voted.values()
+            if 2 * len(votes) > seats
+        )
         failed = [each for each in said if each.status is not Status.OK]
         status, error = Status.OK, None
         if failed and (2 * len(failed) >= seats or len(verdicts) < len(voted)):
@@ -106,22 +111,26 @@ class Jury:
             raw=failed[0].raw if status is not Status.OK else None,
         )
 
-    def _verdict(self, votes: Sequence[Verdict], seats: int) -> Verdict:
-        yes = sum(vote.positive for vote in votes)
-        positive = yes == len(votes) if self._rule == "unanimous" else 2 * yes > len(votes)
+    def _enough(self, yes: int, votes: int) -> bool:
+        return yes == votes if self._rule == "unanimous" else 2 * yes > votes
+
+    def _verdict(self, votes: Sequence[Verdict], seats: int, *, placed: bool) -> Verdict:
+        positive = self._enough(sum(vote.positive for vote in votes), len(votes))
         agreeing = [vote for vote in votes if vote.positive == positive]
         label = _label([vote.label for vote in votes if vote.label is not None])
         if label in (ELSEWHERE, ONLY_HERE):  # a question of its own beside yes or no, under the same rule
             there = sum(vote.label == ELSEWHERE for vote in votes)
-            enough = there == len(votes) if self._rule == "unanimous" else 2 * there > len(votes)
-            label = ELSEWHERE if enough else ONLY_HERE
+            label = ELSEWHERE if self._enough(there, len(votes)) else ONLY_HERE
         elif label is not None:  # a grade is more than yes or no: it is what is voted on
             agreeing = [vote for vote in votes if vote.label == label]
             positive = agreeing[0].positive
+        named = Counter(passage for vote in votes for passage in {each.passage for each in vote.evidence})
         evidence: dict[tuple[str, str], Evidence] = {}
         for vote in agreeing:
             for each in vote.evidence:
-                evidence.setdefault((each.passage, each.quote), each)
+                # Where a passage is asked for, and no mere quote, it needs as many votes as the claim itself.
+                if not placed or self._enough(named[each.passage], len(votes)):
+                    evidence.setdefault((each.passage, each.quote), each)
         warnings = list(dict.fromkeys(said for vote in agreeing for said in vote.warnings))
         if len(agreeing) < len(votes):
             warnings.append(f"{len(agreeing)} of {len(votes)} judges agree")

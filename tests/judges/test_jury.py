@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ragscore.api import evaluate
 from ragscore.errors import ConfigError
 from ragscore.items import Status
-from ragscore.judges import AttributeClaims, Claim, CrossClaims, ExtractClaims, Passage, RateStatements
+from ragscore.judges import AttributeClaims, Claim, CrossClaims, ExtractClaims, MapClaims, Passage, RateStatements
 from ragscore.judges.agreement import krippendorff_alpha
 from ragscore.judges.jury import Jury
 from ragscore.judges.scripted import ScriptedJudge
@@ -136,3 +136,18 @@ async def test_the_other_text_of_a_crossed_claim_is_a_vote_of_its_own(rule: Any,
     ]
     (verdict,) = (await Jury(members, rule=rule).ask(task)).verdicts
     assert (verdict.positive, verdict.label, verdict.confidence) == (True, expected, 1.0)
+
+
+@pytest.mark.parametrize(("rule", "expected"), [("majority", ["p1", "p2"]), ("unanimous", ["p1"])])
+async def test_a_context_that_one_member_alone_names_for_a_claim_does_not_state_it(
+    rule: Any, expected: list[str]
+) -> None:
+    passages = tuple(Passage(f"p{number}", text) for number, text in enumerate(["one", "two", "three"], start=1))
+    members = [
+        ScriptedJudge(name=name, mapped={"all": texts})
+        for name, texts in (("a", ["one"]), ("b", ["one", "two"]), ("c", ["one", "two", "three"]))
+    ]
+    judgement = await Jury(members, rule=rule).ask(MapClaims("?", (Claim("c1", "all"),), passages))
+    (verdict,) = judgement.verdicts
+    assert verdict.positive
+    assert [each.passage for each in verdict.evidence] == expected

@@ -19,9 +19,15 @@ from ragscore.home import history_path
 from ragscore.judges import Judge
 from ragscore.report.summary import RunSummary, summary_of
 from ragscore.runs import begin, new_run_id
+from ragscore.suite import TargetPart
 from ragscore.suite_file import SuiteFile, check_suite, read_suite
 from ragscore.targets import PythonTarget, Target
 from ragscore.targets.calling import way_to_call
+from ragscore.targets.making import FirstOf
+from ragscore.targets.pacing import Pace
+
+#: What stays of a suite's `target:` when another one is called: all but the way to call it.
+KEPT = ("retriever", "version", "top_k", "concurrency", "rps", "timeout_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,8 @@ async def evaluate(
     Args:
         suite: A path of a suite file, a suite as a mapping, or data (rows, a frame) to evaluate without a suite file.
         target: Called instead of the suite's target: a function of the question, or an object with invoke, query,
-            retrieve or run. Such a run cannot be resumed from the command line.
+            retrieve or run. What the suite says besides (`top_k`, `rps`, `version`, …) stands. Such a run cannot be
+            resumed from the command line.
         data: Takes the place of the suite's dataset; see `ragscore.api.data.dataset_of`.
         judge: Takes the place of the suite's: a judge, a model's name, or the keys of `judge:`.
         scorers: Take the place of the suite's, written as there.
@@ -128,7 +135,7 @@ async def evaluate(
         called = f"{getattr(target, '__module__', 'object')}:{getattr(target, '__qualname__', type(target).__name__)}"
         declared = document.get("target")
         kept = declared if isinstance(declared, Mapping) else {}
-        named = {key: kept[key] for key in ("retriever", "version", "concurrency", "timeout_s") if key in kept}
+        named = {key: kept[key] for key in KEPT if key in kept}
         document["target"] = {**named, "python": "".join(c for c in called if c.isalnum() or c in "._:")}
     elif dataset is not None:
         document.setdefault("target", {"none": True})
@@ -153,7 +160,7 @@ async def evaluate(
         judge=judge if isinstance(judge, Judge) else None,
         run_id=run_id,
         dataset=dataset,
-        target=_target(target, checked.suite.target.timeout_s) if target is not None else None,
+        target=_target(target, checked.suite.target) if target is not None else None,
     )
     store = History(history_path(Path(history) if history is not None else None))
     try:
@@ -195,7 +202,10 @@ def _file(suite: Any, base_dir: Path | str | None) -> SuiteFile | None:
     return None
 
 
-def _target(target: Any, timeout_s: float) -> Target:
+def _target(target: Any, part: TargetPart) -> Target:
     name = getattr(target, "__name__", type(target).__name__)
     way = way_to_call(target, name=name, where="target")
-    return PythonTarget(way.function, argument=way.argument, timeout_s=timeout_s, need_contexts=False)
+    called = PythonTarget(
+        way.function, argument=way.argument, timeout_s=part.timeout_s, need_contexts=False, pace=Pace(part.rps)
+    )
+    return called if part.top_k is None else FirstOf(called, part.top_k)

@@ -30,6 +30,18 @@ async def test_a_suite_file_a_mapping_and_rows_are_runs_in_the_history(workspace
     assert all(each.passed and each.exit_code == 0 for each in (from_file, from_mapping, from_rows))
 
 
+async def test_another_target_is_called_as_the_suite_says(workspace: Workspace) -> None:
+    def found(question: str) -> list[dict[str, str]]:
+        return [{"id": each, "text": each} for each in ("x", "a")]
+
+    target = {"python": "drinks:retrieve", "version": "v7", "top_k": 1, "rps": 100}
+    workspace.write_items([{"id": "one", "input": "?", "reference_context_ids": ["a"]}])
+    workspace.write_suite(target=target, scorers=["hit_rate"])
+    assert (await evaluate("suite.yaml", target=found)).scores == {"hit_rate": 0.0}
+    assert workspace.sql("select version from runs") == [("v7",)]
+    assert workspace.sql("select count(*) from contexts") == [(1,)]
+
+
 async def test_a_gate_that_fails_and_low_coverage_are_told_by_assert_passes(workspace: Workspace) -> None:
     workspace.order(**{"What_about_tea?": "nothing"})
     failed = await evaluate("suite.yaml", name="strict")

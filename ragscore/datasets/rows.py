@@ -188,10 +188,12 @@ def _relevance(value: Any) -> dict[str, int] | None:
     mend = 'write {"id1": 2, "id2": 0}'
     if not isinstance(value, Mapping):
         raise RowFault("relevance", f"is {_kind(value)}, not grades by id", mend)
-    for key, grade in value.items():
+    # Columnar files and frames give every row the ids of all others, without a grade.
+    grades = {key: grade for key, grade in value.items() if grade is not None}
+    for key, grade in grades.items():
         if not isinstance(grade, int) or isinstance(grade, bool):
             raise RowFault(f"relevance.{key}", f"is {_kind(grade)}, not a whole number", mend)
-    return dict(value)
+    return grades
 
 
 def _answerable(value: Any) -> bool:

@@ -319,6 +319,19 @@ async def test_a_rank_metric_needs_no_judge_and_no_text() -> None:
     assert result.usage.calls == 0
 
 
+async def test_grades_in_a_frame_or_a_columnar_file_are_those_of_their_own_row(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    rows = [
+        {"input": "a?", "relevance": {"a": 2}, "context_ids": ["a"]},
+        {"input": "b?", "relevance": {"b": 1}, "context_ids": ["a"]},
+    ]
+    frame = polars.DataFrame(rows)
+    frame.write_parquet(tmp_path / "rows.parquet")
+    for data in (rows, frame, frame.to_arrow(), tmp_path / "rows.parquet"):
+        result = await run_evals(data=data, scorers=[ragscore.RecallAtK(context_extractor="item")])
+        assert [item.scores["recall_at_k"].score for item in result.items] == [1.0, 0.0]
+
+
 async def test_a_frame_of_results_has_one_row_per_item() -> None:
     pytest.importorskip("pandas")
     frame = (await run_evals(data=ROWS, scorers=[recall()], target=target)).to_dataframe()

@@ -11,7 +11,7 @@ from typing import Any, cast
 from ragscore import pipeline
 from ragscore.api.blocking import waited
 from ragscore.api.data import dataset_of
-from ragscore.api.judging import Judges
+from ragscore.api.judging import Judges, Model
 from ragscore.api.results import EvalResult, ItemResult, Result, Threshold, exact_mean
 from ragscore.api.scoring import RunnableScorer
 from ragscore.assembly import Parts
@@ -38,6 +38,7 @@ async def run_evals(
     data: Any,
     scorers: Sequence[Any],
     target: Any = None,
+    model: Model = "offline",
     on_item_complete: Callable[[ItemResult], Any] | None = None,
     concurrency: int = 8,
     thresholds: Thresholds | None = None,
@@ -52,6 +53,8 @@ async def run_evals(
         scorers: Scorers of `ragscore`, functions decorated with `@scorer`, or objects with `score`.
         target: The system under test: a function of the question, sync or async, or an object with invoke, query,
             retrieve or run. Left out, the data holds `output` and `contexts`.
+        model: Who judges for scorers of your own that ask a judge, as `model` of others; those of `ragscore` have their
+            own.
         on_item_complete: Called with each `ItemResult` as it is ready, in the order of completion; may be async. What
             it raises is raised when all items are done.
         concurrency: Items in flight at once.
@@ -70,7 +73,7 @@ async def run_evals(
     if concurrency < 1:
         raise ConfigError(f"concurrency is {concurrency}", mend="give at least 1")
     dataset = dataset_of(data)
-    runnable = [_runnable(each) for each in scorers]
+    runnable = [_runnable(each, model) for each in scorers]
     asked = _checked(runnable, thresholds or {})
     used = _target(target, runnable, timeout_s)
     path = Path(data) if isinstance(data, (str, Path)) else None
@@ -225,18 +228,20 @@ async def _one(run: Run, record: Record) -> ItemResult:
     return ItemResult(done.item, done.response or Response(error="no response"), scores, contexts)
 
 
-def _runnable(scorer: Any) -> RunnableScorer:
+def _runnable(scorer: Any, model: Model) -> RunnableScorer:
     if isinstance(scorer, RunnableScorer):
         return scorer
-    if hasattr(scorer, "score") and hasattr(scorer, "judge") and hasattr(scorer, "name") and hasattr(scorer, "scale"):
-        return RunnableScorer(cast(Scorer, scorer), contexts=IF_ANY)
     from ragscore.scorers.custom import CustomScorer
 
+    asks = hasattr(scorer.inner if isinstance(scorer, CustomScorer) else scorer, "judge")
+    who = model if asks else "offline"  # a judge that nobody asks is not made ready
+    if hasattr(scorer, "score") and hasattr(scorer, "judge") and hasattr(scorer, "name") and hasattr(scorer, "scale"):
+        return RunnableScorer(cast(Scorer, scorer), model=who, contexts=IF_ANY)
     if hasattr(scorer, "score") or (callable(scorer) and not isinstance(scorer, type)):
         name = getattr(scorer, "name", None) or getattr(scorer, "__name__", type(scorer).__name__)
         scale = as_fraction(getattr(scorer, "scale", 1))
         version = str(getattr(scorer, "version", "1"))
-        return RunnableScorer(CustomScorer(scorer, str(name), scale, version), contexts=IF_ANY)
+        return RunnableScorer(CustomScorer(scorer, str(name), scale, version), model=who, contexts=IF_ANY)
     raise ConfigError(
         f"{scorer!r} is no scorer", where="scorers", mend="make one, e.g. ContextRecall(context_extractor='response')"
     )

@@ -319,6 +319,24 @@ async def test_a_rank_metric_needs_no_judge_and_no_text() -> None:
     assert result.usage.calls == 0
 
 
+async def test_a_class_of_ones_own_asks_the_judge_that_is_named_and_functions_make_none_ready() -> None:
+    class Asks:
+        name = "asks"
+
+        async def judge(self, sample: Any, *, judge: Any, claims: Any) -> str:
+            return str(judge.name)
+
+        def score(self, sample: Any, judged: Any) -> bool:
+            return bool(judged.value == "mine")
+
+    judge = ScriptedJudge(name="mine")
+    assert (await run_evals(data=ROWS, scorers=[Asks()], model=judge)).scores == {"asks": 1.0}
+    nobody = {"model": "openai/nobody", "api_key_env": "NO_SUCH_KEY"}
+    with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
+        await run_evals(data=ROWS, scorers=[Asks()], model=nobody)
+    assert (await run_evals(data=ROWS, scorers=[scorer(lambda item, response: 1)], model=nobody)).passed
+
+
 async def test_grades_in_a_frame_or_a_columnar_file_are_those_of_their_own_row(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     rows = [

@@ -16,6 +16,10 @@ from ragscore.scorers.outcome import outcome
 from ragscore.scorers.protocol import Judged, Sample
 from ragscore.scorers.reasons import recall_reason
 
+#: Digits with points or commas between, and those of them that are one number; a date (1.5.2024) is several.
+_RUN = re.compile(r"\d+(?:[.,]\d+)+")
+_NUMBER = re.compile(r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+\.\d+|\d+,\d{1,2}")
+
 
 @dataclass(frozen=True, slots=True)
 class ContextEntitiesRecall:
@@ -36,7 +40,7 @@ class ContextEntitiesRecall:
     scale: Fraction = Fraction(1)
     missing_reference: str = "zero"
     kind: str = "context_entities_recall"
-    version: str = "1"
+    version: str = "2"
 
     async def judge(self, sample: Sample, *, judge: Judge, claims: ClaimSource) -> Judged:
         """One call per reference."""
@@ -75,4 +79,10 @@ def _stands_in(entity: str, text: str) -> bool:
     # Scripts without spaces know no word boundaries: there the characters themselves must do.
     before = r"(?<!\w)" if re.match(r"[a-z0-9\u00c0-\u04ff]", wanted) else ""
     after = r"(?!\w)" if re.search(r"[a-z0-9\u00c0-\u04ff]$", wanted) else ""
-    return bool(wanted) and re.search(before + re.escape(wanted) + after, text) is not None
+    if not wanted:
+        return False
+    longer = [found.span() for found in _RUN.finditer(text) if _NUMBER.fullmatch(found[0])]
+    return any(
+        not any(start < edge < end for start, end in longer for edge in found.span())
+        for found in re.finditer(before + re.escape(wanted) + after, text)
+    )

@@ -203,14 +203,17 @@ def _faults(history: History, run: RunRow, by_scorer: Sequence[ScorerSummary]) -
     for each in by_scorer:
         if each.coverage is None or each.coverage >= run.min_coverage:
             continue
-        lost = {status: n for status, n in each.by_status.items() if status not in SCORED and n}
-        query = (
-            "SELECT item_id, reason FROM latest_scores WHERE run_id = ? AND scorer = ? AND list_contains(?, status)"
-            " ORDER BY position, item_id LIMIT 1"
-        )
-        first = select(history.path, query, [run.run_id, each.scorer, [str(status) for status in lost]]).rows
-        why = ", ".join(f"{n} {status}" for status, n in lost.items())
-        told = "".join(f"; first: {item_id}: {shortened(reason, 300)}" for item_id, reason in first)
+        # By the rows and not by the statuses: where less is better, an item without contexts has no score.
+        query = """
+            SELECT status, count(*), min_by(item_id, (position, item_id)), min_by(reason, (position, item_id)),
+                min(position) FROM latest_scores
+            WHERE run_id = ? AND scorer = ? AND exact IS NULL AND status <> 'unanswerable'
+            GROUP BY status ORDER BY count(*) DESC, status
+        """
+        lost = select(history.path, query, [run.run_id, each.scorer]).rows
+        why = ", ".join(f"{n} {status}" for status, n, *_ in lost)
+        first = min(lost, key=lambda row: (row[4], row[2]), default=None)
+        told = "" if first is None else f"; first: {first[2]}: {shortened(first[3], 300)}"
         share = f"{_down(each.coverage):.3f}".removesuffix("0")
         low.setdefault(f"{share} is below {run.min_coverage:g}: {why}{told}", []).append(each.scorer)
     faults += [f"coverage of {' and '.join(names)} {said}" for said, names in low.items()]
@@ -221,10 +224,6 @@ def _is_empty(scorer: ScorerSummary) -> bool:
     """Whether nothing was retrieved for any item, so that a mean of 0 would only look like a bad retriever."""
     present = {status for status, n in scorer.by_status.items() if n} - {Status.UNANSWERABLE}
     return Status.NO_CONTEXT in present and present <= {Status.NO_CONTEXT, Status.NO_REFERENCE}
-
-
-#: Statuses whose rows have a score, or of which none is expected.
-SCORED = frozenset({Status.OK, Status.NO_REFERENCE, Status.NO_CONTEXT, Status.UNANSWERABLE})
 
 
 def _unanswerable(history: History, run_id: str) -> tuple[int, int, int] | None:

@@ -58,6 +58,13 @@ def test_each_scorer_has_its_own_coverage(bench: Bench) -> None:
     assert fault.startswith("coverage of context_precision 0.00 is below 0.95: 1 judge_error; first: q1: ")
 
 
+def test_items_without_contexts_are_named_where_they_have_no_score(bench: Bench) -> None:
+    rows = [item(1, *FACTS, output=FACTS[0]), item(2, output=FACTS[0])]
+    assert summary(bench, *rows, scorers=["context_recall", "noise_sensitivity"]).faults == [
+        "coverage of noise_sensitivity 0.50 is below 0.95: 1 no_context; first: q2: no context was retrieved"
+    ]
+
+
 def test_items_that_are_zero_by_definition_or_not_answerable_do_not_lower_coverage(bench: Bench) -> None:
     made = summary(
         bench,

@@ -73,6 +73,8 @@ async def run_evals(
     if concurrency < 1:
         raise ConfigError(f"concurrency is {concurrency}", mend="give at least 1")
     dataset = dataset_of(data)
+    if isinstance(scorers, str) or not isinstance(scorers, Iterable):
+        scorers = [scorers]
     runnable = [_runnable(each, model) for each in scorers]
     asked = _checked(runnable, thresholds or {})
     used = _target(target, runnable, timeout_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ragscore.home import history_path
 from ragscore.judges import Judge
 from ragscore.report.summary import RunSummary, summary_of
 from ragscore.runs import begin, new_run_id
-from ragscore.suite import TargetPart
+from ragscore.suite import ScorerPart, TargetPart
 from ragscore.suite_file import SuiteFile, check_suite, read_suite
 from ragscore.targets import PythonTarget, Target
 from ragscore.targets.calling import way_to_call
@@ -139,7 +139,7 @@ async def evaluate(
         document["target"] = {**named, "python": "".join(c for c in called if c.isalnum() or c in "._:")}
     elif dataset is not None:
         document.setdefault("target", {"none": True})
-    changes = {"name": name, "scorers": None if scorers is None else list(scorers)}
+    changes = {"name": name, "scorers": None if scorers is None else _written(scorers)}
     document.update({key: value for key, value in changes.items() if value is not None})
     for key, value in (("retriever", retriever), ("version", version)):
         if value is not None:
@@ -186,6 +186,22 @@ def evaluate_sync(suite: Any, **named: Any) -> Evaluation:
         UsageError: an event loop is running (Jupyter, async code): await `evaluate` there.
     """
     return waited(lambda: evaluate(suite, **named), name="evaluate_sync", instead="evaluate")
+
+
+def _written(scorers: Any) -> list[Any]:
+    if isinstance(scorers, (str, Mapping)) or not isinstance(scorers, Iterable):
+        scorers = [scorers]
+    given = list(scorers)
+    for number, each in enumerate(given):
+        if not isinstance(each, (str, Mapping, ScorerPart)):
+            raise UsageError(
+                f"is a {type(each).__name__}; evaluate takes scorers as a suite writes them, so that the history can "
+                "tell how a run was scored",
+                where=f"scorers[{number}]",
+                mend="write 'context_recall', {'context_recall': {'scale': 10}} or {'python': 'my_module:my_scorer'}, "
+                "or give the object to run_evals",
+            )
+    return given
 
 
 def _is_suite(suite: Any) -> bool:

@@ -194,6 +194,8 @@ async def test_thresholds_are_exact_and_in_the_scorers_scale() -> None:
         ({"thresholds": {"recall": 1}}, "no scorer is named 'recall' — here are: context_recall"),
         ({"thresholds": {"context_recall": 1.5}}, "outside of its scale"),
         ({"scorers": ["context_recall"]}, "'context_recall' is no scorer"),
+        ({"scorers": "context_recall"}, "'context_recall' is no scorer"),
+        ({"scorers": 7}, "7 is no scorer"),
         ({"concurrency": 0}, "concurrency is 0"),
         ({"target": 7}, "which has none of"),
     ],

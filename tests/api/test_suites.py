@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragscore import evaluate
+from ragscore import ContextRecall, evaluate
 from ragscore.errors import ConfigError
 from tests.workspace import TOPICS, Workspace, items
 
@@ -59,6 +59,10 @@ async def test_a_gate_that_fails_and_low_coverage_are_told_by_assert_passes(work
 async def test_what_is_wrong_is_told_before_anything_is_asked(workspace: Workspace) -> None:
     with pytest.raises(ConfigError, match="recal"):
         await evaluate("suite.yaml", scorers=["context_recal"])
+    with pytest.raises(ConfigError, match=r"scorers\[0\]: is a ContextRecall; evaluate takes .* run_evals"):
+        await evaluate("suite.yaml", scorers=[ContextRecall(context=["Tea."])])  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="'context_recal' is not known"):
+        await evaluate("suite.yaml", scorers="context_recal")
     with pytest.raises(ConfigError, match="no such file"):
         await evaluate("nothing.yaml")
     assert workspace.calls() == []

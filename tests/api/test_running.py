@@ -339,6 +339,15 @@ async def test_a_class_of_ones_own_asks_the_judge_that_is_named_and_functions_ma
     assert (await run_evals(data=ROWS, scorers=[scorer(lambda item, response: 1)], model=nobody)).passed
 
 
+async def test_claims_without_a_reference_are_enough_for_the_recall_of_an_answer() -> None:
+    judge = ScriptedJudge(supported={"It rains.": True})
+    recalled = ragscore.AnswerSimilarity(model=judge, measure="recall")
+    result = await recalled.run(input="?", claims=["It rains.", "It is cold."], output="It rains.")
+    assert (result.status, result.score) == ("ok", 0.5)
+    result = await ragscore.AnswerSimilarity(model=judge).run(input="?", claims=["It rains."], output="It rains.")
+    assert (result.status, result.score) == ("no_reference", 0.0)
+
+
 async def test_grades_in_a_frame_or_a_columnar_file_are_those_of_their_own_row(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     rows = [

@@ -216,8 +216,14 @@ def _scorers(file: SuiteFile, faults: list[ConfigError]) -> list[Scorer]:
             ),
             faults,
         )
-        if scorer is not None:
-            made.append(scorer)
+        if scorer is None:
+            continue
+        made.append(scorer)
+        for gate in (file.suite.gate.scorers, file.suite.gate.slices.scorers if file.suite.gate.slices else {}):
+            least = gate[part.name].min if part.name in gate else None
+            if least is not None and least > scorer.scale:
+                what = f"{part.name} cannot reach {least:g}: its scale ends at {float(scorer.scale):g}"
+                faults.append(ConfigError(what, where=file.where("gate"), mend="write `min` in the scorer's scale"))
     return made
 
 

@@ -210,7 +210,10 @@ def begin(
         target=parts.target_name,
         judge=parts.judge.name,
         judge_params=parts.judging.params,
-        scorers=tuple(part.as_written(told) for part, told in zip(suite.scorers, _written_scorers(parts), strict=True)),
+        scorers=tuple(
+            part.as_written(told) | {"scale": float(made.scale)}
+            for part, told, made in zip(suite.scorers, _written_scorers(parts), parts.scorers, strict=True)
+        ),
         missing_reference=suite.missing_reference,
         duplicates=suite.duplicates,
         min_coverage=suite.gate.coverage,

@@ -96,7 +96,8 @@ class Suite(Part):
 
     @model_validator(mode="after")
     def _gate_names_scorers(self) -> Suite:
-        scales = {scorer.name: scorer.scale for scorer in self.scorers}
+        # Scorers of one's own may bring their scale along; it is known, and held against `min`, when they are made.
+        scales = {scorer.name: None if scorer.brings_its_scale else scorer.scale for scorer in self.scorers}
         kinds = {scorer.name: scorer.kind for scorer in self.scorers}
         parts = [*self.gate.scorers.items(), *(self.gate.slices.scorers.items() if self.gate.slices else ())]
         for name, part in parts:
@@ -106,6 +107,7 @@ class Suite(Part):
                 raise ValueError(f"gate: no scorer is named `{name}`; {mend}")
             if kinds[name] in scorer_kinds.LESS_IS_BETTER:
                 raise ValueError(f"gate: of {name} less is better, and it cannot be gated; gate faithfulness instead")
-            if part.min is not None and part.min > scales[name]:
-                raise ValueError(f"gate: {name} cannot reach {part.min:g}: its scale ends at {scales[name]:g}")
+            scale = scales[name]
+            if part.min is not None and scale is not None and part.min > scale:
+                raise ValueError(f"gate: {name} cannot reach {part.min:g}: its scale ends at {scale:g}")
         return self

@@ -99,16 +99,17 @@ def _means(suite: Suite, scores: Sequence[ItemScore], slices: Mapping[str, set[s
     checks = []
     for name, part in suite.gate.scorers.items():
         if part.min is not None:
-            checks.append(_mean(suite, name, part.min, scores))
+            checks.append(_mean(name, part.min, scores))
     for place, ids in slices.items():
         for name, part in _slice_parts(suite.gate).items():
             if part.min is not None:
-                checks.append(_mean(suite, name, part.min, [s for s in scores if s.item_id in ids], place))
+                checks.append(_mean(name, part.min, [s for s in scores if s.item_id in ids], place))
     return checks
 
 
-def _mean(suite: Suite, name: str, least: float, scores: Sequence[ItemScore], place: str | None = None) -> Check:
-    scale = _scale(suite, name)
+def _mean(name: str, least: float, scores: Sequence[ItemScore], place: str | None = None) -> Check:
+    # A scorer of the user's own may bring its scale along: the rows have it, the suite need not.
+    scale = next((as_fraction(s.scale) for s in scores if s.scorer == name), Fraction(1))
     values = [s.exact for s in scores if s.scorer == name and s.exact is not None and s.counted]
     found = mean(values)
     numbers = {"mean": None if found is None else float(found * scale), "min": least, "n": len(values)}
@@ -217,13 +218,13 @@ def _drops(
             ]:
                 part = parts.get(paired.scorer)
                 if part is not None and part.max_drop is not None:
-                    limit = as_fraction(part.max_drop) / _scale(suite, paired.scorer)
+                    limit = as_fraction(part.max_drop) / as_fraction(paired.scale)
                     question = question_of(paired, limit=limit, floor=floor, only=ids)
                     asked.append(_Asked(name, found, paired, question, place, floor))
     checks: list[Check] = []
     by_comparison: dict[str, tuple[RunRow, list[tuple[ScorerComparison, Answer]]]] = {}
     for each, answer in zip(asked, answers([one.question for one in asked]), strict=True):
-        checks.append(_drop_check(each, answer, float(_scale(suite, each.paired.scorer))))
+        checks.append(_drop_check(each, answer, each.paired.scale))
         if each.slice is None:
             by_comparison.setdefault(each.name, (each.baseline.run, []))[1].append((each.paired, answer))
     rows = [
@@ -318,7 +319,3 @@ def _slices(
 
 def _slice_parts(gate: GatePart) -> dict[str, ScorerGatePart]:
     return {**gate.scorers, **gate.slices.scorers} if gate.slices else {}
-
-
-def _scale(suite: Suite, name: str) -> Fraction:
-    return next(as_fraction(scorer.scale) for scorer in suite.scorers if scorer.name == name)

@@ -111,10 +111,10 @@ def custom_scorer(part: ScorerPart, *, base_dir: Path, where: str, secrets: Secr
     else:
         found = load_object(part.call or "", base_dir=base_dir, where=where)
     found = plugins.instance(found, part.options or {}, name=part.call or "", where=where, secrets=secrets)
+    scale = as_fraction(getattr(found, "scale", 1) if part.brings_its_scale else part.scale)
     if isinstance(found, CustomScorer):  # made by the decorator
-        scale = as_fraction(part.scale) if "scale" in part.model_fields_set else found.scale
         return CustomScorer(found.inner, part.name, scale, found.version, part.kind)
     if not callable(found) and not hasattr(found, "score"):
         raise ConfigError(f"{part.call} is no scorer", where=where, mend="name a function, or a class with `score`")
     version = str(getattr(found, "version", "1"))
-    return CustomScorer(found, part.name, as_fraction(part.scale), version, part.kind)
+    return CustomScorer(found, part.name, scale, version, part.kind)

@@ -80,6 +80,11 @@ class ScorerPart(Part):
     def _short_forms(cls, value: Any) -> Any:
         return _spelt_out(value)
 
+    @property
+    def brings_its_scale(self) -> bool:
+        """Whether the scale is that of the user's function or class, since the suite names none."""
+        return self.kind in ("python", "plugin") and "scale" not in self.model_fields_set
+
     def as_written(self, written: Any) -> dict[str, Any]:
         """This scorer as JSON, its options as they stand in the suite document, with `${VAR}` unresolved.
 

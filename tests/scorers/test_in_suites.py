@@ -122,6 +122,30 @@ async def test_a_scorer_that_is_written_wrong_is_told_before_anything_runs(
     assert workspace.calls() == []
 
 
+async def test_a_scorer_of_ones_own_brings_its_scale_along_and_the_gate_reads_its_limits_in_it(
+    workspace: Workspace,
+) -> None:
+    (workspace.folder / "scaled.py").write_text(
+        "from ragscore import scorer\n"
+        "@scorer(scale=10)\ndef by_function(item, response): return 7\n"
+        "class ByClass:\n    scale = 5\n    def score(self, sample, judged): return 4\n"
+    )
+    scorers = [{"python": "scaled:by_function"}, {"python": "scaled:ByClass"}]
+    limits = {"by_function": {"min": 6.5, "max_drop": 1}, "ByClass": {"min": 4}}
+    for _ in range(2):
+        workspace.write_suite(scorers=scorers, gate=limits)
+        evaluation = await evaluate("suite.yaml")
+    assert evaluation.scores == {"by_function": 7.0, "ByClass": 4.0}
+    assert evaluation.passed
+    told = {row["name"]: row["scale"] for row in evaluation.summary.run.scorers}
+    assert told == {"by_function": 10.0, "ByClass": 5.0}
+    workspace.write_suite(scorers=scorers, gate=limits | {"by_function": {"min": 7.5}})
+    assert (await evaluate("suite.yaml")).exit_code == 1
+    workspace.write_suite(scorers=scorers, gate=limits | {"by_function": {"min": 11}})
+    with pytest.raises(ConfigError, match="by_function cannot reach 11: its scale ends at 10"):
+        await evaluate("suite.yaml")
+
+
 def test_a_gate_does_not_take_scorers_of_which_less_is_better() -> None:
     document = {"name": "x", "dataset": "d", "target": {"python": "a:b"}, "scorers": ["hallucination"]}
     with pytest.raises(ConfigError, match="less is better"):

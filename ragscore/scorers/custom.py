@@ -15,10 +15,10 @@ from fractions import Fraction
 from typing import Any, Literal, overload
 
 from ragscore.expressions import formula
-from ragscore.items import Response, Score, Status, digest
+from ragscore.items import Judgement, Response, Score, Status, digest
 from ragscore.judges.claims import ClaimSource
 from ragscore.judges.protocol import Judge
-from ragscore.judges.tasks import AnswerForm
+from ragscore.judges.tasks import AnswerForm, Task
 from ragscore.scorers.arithmetic import as_fraction, rounded
 from ragscore.scorers.outcome import outcome
 from ragscore.scorers.protocol import Judged, Sample
@@ -66,6 +66,26 @@ def not_scored(reason: str) -> Score:
     return Score(scorer="", kind="", status=Status.ABSTAINED, reason=reason, counted=False)
 
 
+class _Billed:
+    """The judge as a scorer of the user's own asks it: what it answered is kept, so that its cost is, too."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.answers: list[Judgement] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._judge, name)
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def ask(self, task: Task) -> Judgement:
+        answer = await self._judge.ask(task)
+        self.answers.append(answer)
+        return answer
+
+
 @dataclass(frozen=True, eq=False)
 class CustomScorer:
     """A function `(item, response)`, or an object with `score(sample, judged)` and perhaps `judge`, as a scorer.
@@ -89,9 +109,13 @@ class CustomScorer:
         if hasattr(self.inner, "score"):
             if not hasattr(self.inner, "judge"):
                 return Judged(Status.OK)
-            found = self.inner.judge(sample, judge=judge, claims=claims)
+            asked = _Billed(judge)
+            found = self.inner.judge(sample, judge=asked, claims=claims)
             found = await found if inspect.isawaitable(found) else found
-            return found if isinstance(found, Judged) else Judged(Status.OK, value=found)
+            judged = found if isinstance(found, Judged) else Judged(Status.OK, value=found)
+            known = {id(each) for each in judged.judgements}
+            more = {f"asked {n}": each for n, each in enumerate(asked.answers, start=1) if id(each) not in known}
+            return replace(judged, also={**judged.also, **more})
         response = Response(output=sample.output, contexts=sample.contexts.contexts)
         if inspect.iscoroutinefunction(self.inner):
             return Judged(Status.OK, value=await self.inner(sample.item, response))

@@ -13,6 +13,9 @@ import pytest
 import ragscore
 from ragscore import ContextPrecision, ContextRecall, ItemResult, PrecisionAtK, ScriptedJudge, run_evals, scorer
 from ragscore.errors import ConfigError, DatasetError, JudgeUnavailable, RagscoreError, UsageError
+from ragscore.items import Status
+from ragscore.judges import ExtractClaims
+from ragscore.scorers import Judged
 
 ROWS = [
     {"id": "lamp", "input": "Return a lamp?", "reference": "Lamps go back within 30 days."},
@@ -337,6 +340,22 @@ async def test_a_class_of_ones_own_asks_the_judge_that_is_named_and_functions_ma
     with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
         await run_evals(data=ROWS, scorers=[Asks()], model=nobody)
     assert (await run_evals(data=ROWS, scorers=[scorer(lambda item, response: 1)], model=nobody)).passed
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_what_a_class_of_ones_own_asks_is_on_its_bill_once(whole: bool) -> None:
+    class Asks:
+        name = "asks"
+
+        async def judge(self, sample: Any, *, judge: Any, claims: Any) -> Any:
+            answers = [await judge.ask(ExtractClaims("?", text)) for text in ("It rains.", "It is cold.")]
+            return Judged(Status.OK, judgement=answers[0]) if whole else answers
+
+        def score(self, sample: Any, judged: Any) -> bool:
+            return True
+
+    result = await run_evals(data=ROWS, scorers=[Asks()], model=ScriptedJudge(name="mine"))
+    assert [item.scores["asks"].usage.calls for item in result.items] == [2, 2]
 
 
 async def test_claims_without_a_reference_are_enough_for_the_recall_of_an_answer() -> None:

@@ -58,7 +58,7 @@ def checked(
         shape=shape_of(sound),
         textual=source.textual,
         alternatives=alternatives,
-        others=lambda: () if wanted is None else _sound(islice(source.rows(), SETTLED_BY)),
+        whole=lambda: () if wanted is None else _sound(islice(source.rows(), SETTLED_BY)),
     )
     # Where a row of these is broken already, Python looks at all of them and names all that are.
     screened = screen(source, reading, wanted) if len(sound) == len(head) else None

@@ -157,7 +157,7 @@ def settle(
     shape: Shape | None = None,
     textual: bool = False,
     alternatives: bool = False,
-    others: Callable[[], Iterable[Mapping[str, Any]]] = tuple,
+    whole: Callable[[], Iterable[Mapping[str, Any]]] = tuple,
 ) -> Reading:
     """Find out which column is which field.
 
@@ -168,7 +168,7 @@ def settle(
         shape: What brings a tool's export into columns.
         textual: Whether lists and the like may be written as text.
         alternatives: Whether a reference may be a list.
-        others: Gives the first rows of the source whether wanted or not: a mapped column may be in none that is wanted.
+        whole: Gives the first rows of the source whether wanted or not: a mapped column may be in none that is wanted.
 
     Raises:
         DatasetError: a mapped column is not there, two columns may be the same field, or none holds the question.
@@ -176,7 +176,7 @@ def settle(
     mapped = dict(columns or {})
     raw_there = list(dict.fromkeys(key for row in rows for key in row))
     for name, column in mapped.items():
-        if rows and not any(_has(row, column) for row in chain(rows, others())):
+        if rows and not any(_has(row, column) for row in chain(rows, whole())):
             near = difflib.get_close_matches(column, raw_there, n=1)
             mend = f"did you mean `{near[0]}`?" if near else f"it has: {_listed(raw_there)}"
             raise DatasetError(f"has no column `{column}`", where=f"{where}: columns.{name}", mend=mend)

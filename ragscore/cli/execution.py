@@ -73,6 +73,7 @@ def run_suites(
         codes.append(exit_code(summary))
         ended.append(row)
         if row.status != "complete":
+            _print_not_begun(row, files[len(ended) :], history)
             break
     if json:
         _write_json(shown[0] if len(files) == 1 else shown)
@@ -82,6 +83,16 @@ def run_suites(
             print_comparison(comparison, console())
         _print_next(comparisons[-1], history)
     return max(codes, key=SEVERITY.index)
+
+
+def _print_not_begun(row: RunRow, rest: Sequence[SuiteFile], history: History) -> None:
+    """What the later runs of several would have been, and how to take up the one that did not come to its end."""
+    if rest:
+        named = ", ".join(f"{file.suite.target.retriever} {file.suite.target.version}" for file in rest)
+        sys.stderr.write(
+            f"not begun, since run {row.run_id} is {row.status}: {named}\n"
+            f"{command('resume', row.run_id, history=history.path)}   does the rest of it; then run the suite again\n"
+        )
 
 
 def _print_next(comparison: Comparison, history: History) -> None:

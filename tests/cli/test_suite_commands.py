@@ -144,6 +144,23 @@ def test_several_targets_are_one_run_each_and_then_compared(workspace: Workspace
     assert means == [("v1", 1.0), ("v2", 0.0)]
 
 
+def test_after_an_interruption_it_is_said_which_targets_were_not_begun(workspace: Workspace) -> None:
+    workspace.write_suite(
+        target={"retriever": "drinks-search", "python": "drinks:retrieve"},
+        targets=[{"version": "v1", "python": "drinks:interrupted"}, {"version": "v2"}, {"version": "v3"}],
+        batch_size=1,
+    )
+    with (workspace.folder / "drinks.py").open("a") as module:
+        module.write("\nimport os, signal\ndef interrupted(question):\n")
+        module.write("    os.kill(os.getpid(), signal.SIGINT)\n    return [NOISE]\n")
+    done = workspace.ragscore("run", "suite.yaml", "--json")
+    assert done.returncode == 3
+    (run,) = json.loads(done.stdout)
+    said = f"not begun, since run {run['run_id']} is cancelled: drinks-search v2, drinks-search v3\n"
+    assert said in done.stderr
+    assert f"resume {run['run_id']}" in done.stderr
+
+
 def test_targets_that_cannot_be_told_apart_are_refused(workspace: Workspace) -> None:
     workspace.write_suite(target={"python": "drinks:retrieve"}, targets=[{"version": "v1"}, {"version": "v1"}])
     with pytest.raises(SuiteError, match=r"targets\.1: two targets are retriever v1"):

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from ragscore.datasets import duck
 from ragscore.datasets.faults import DatasetErrors
 from ragscore.datasets.jsonl import LONGEST_LINE, JsonLines
+from ragscore.datasets.opening import opened
 from ragscore.datasets.spool import Spool
 from ragscore.errors import DatasetError
 
@@ -165,13 +167,25 @@ def _load(connection: DuckDBPyConnection, collection: Collection, name: str) -> 
 def _check_lines(
     connection: DuckDBPyConnection, path: Path, cells: tuple[int, ...], shape: str, *, number: int, whole: bool
 ) -> None:
-    """Make the table `cells` of a file: its lines, split at white space; without a header."""
+    """Make the table `cells` of a file: its lines, split at white space; without a header.
+
+    Below a header with tabs, as BEIR has it, they are split at tabs alone: a document's id may hold spaces.
+    """
+    with opened(path, str(path)) as file:
+        names = file.readline().decode("utf-8-sig", "replace").strip().split("\t")
+    has_tabs = len(names) > 1 and f"'{names[0].lower()}'" in HEADERS
+    cut = "' *\\t *'" if has_tabs else "'[ \\t]+'"
+    spool, plain = Spool(), path
+    if path.suffix.lower() == ".gz":  # DuckDB does not unpack what it reads as text
+        plain = spool.file("lines")
+        with opened(path, str(path)) as packed, plain.open("wb") as file:
+            shutil.copyfileobj(packed, file)
     with duck.explained(str(path), mend="is it a text file?"):
         # Lines, numbered by DuckDB as it reads them: blank ones come as NULL.
         connection.execute(
             "CREATE OR REPLACE TABLE cells AS SELECT line, regexp_split_to_array(trim(told, chr(9) || ' ' || chr(13)),"
-            " '[ \\t]+') AS cells FROM (SELECT row_number() OVER () AS line, told FROM (SELECT unnest(string_split("
-            f"content, chr(10))) AS told FROM read_text({duck.text(str(path))})))"
+            f" {cut}) AS cells FROM (SELECT row_number() OVER () AS line, told FROM (SELECT unnest(string_split("
+            f"content, chr(10))) AS told FROM read_text({duck.text(str(plain))})))"
             " WHERE trim(told, chr(9) || ' ' || chr(13)) <> ''"
         )
     connection.execute(f"DELETE FROM cells WHERE line = 1 AND lower(ltrim(cells[1], chr(65279))) IN {HEADERS}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,18 @@ def test_several_runs_in_a_folder_have_to_be_chosen_from(beir: Path, refused: Re
     for name in ("a.run", "b.run"):
         (beir / name).write_text(RUN, encoding="utf-8")
     assert refused("beir") == "beir: holds several runs — name one with `run:`; there are: a.run, b.run"
+
+
+def test_ids_of_documents_below_a_header_with_tabs_may_hold_spaces(beir: Path, load: Load) -> None:
+    (beir / "qrels" / "test.tsv").write_bytes(b"query-id\tcorpus-id\tscore\r\n1\treturn policy.md\t2\r\n1\td1\t1\r\n")
+    assert load("beir").items[0].reference_context_ids == ("return policy.md", "d1")
+
+
+def test_runs_and_qrels_may_be_gzipped(load: Load, refused: Refused, folder: Path) -> None:
+    (folder / "bm25.run.gz").write_bytes(gzip.compress(RUN.encode()))
+    (folder / "judged.qrels.gz").write_bytes(gzip.compress(b"1 0 d1 1\n"))
+    first, _ = load("bm25.run.gz").items
+    assert [c.id for c in first.contexts or ()] == ["d1", "d4", "d3"]
+    assert load("judged.qrels.gz").items[0].reference_context_ids == ("d1",)
+    (folder / "cut.run.gz").write_bytes(gzip.compress(RUN.encode())[:-9])
+    assert refused("cut.run.gz") == "cut.run.gz: is cut off — compress the file again"

@@ -196,6 +196,12 @@ def _in_folder(folder: Path, *, kind: str | None, split: str | None, name: str) 
         there_are = ", ".join(sorted(each for each in splits if each)) or "none"
         raise DatasetError(f"has no split {split!r}", where=name, mend=f"there are: {there_are}")
     chosen = splits[split] if split in splits else next(iter(splits.values()))
+    subsets = sorted({_subset_of(path.relative_to(folder)) for path in chosen})
+    if len(subsets) > 1:
+        mend = (
+            f"name the folder of one: {', '.join(each or '.' for each in subsets[:20])}; or all files by a pattern (**)"
+        )
+        raise DatasetError(f"holds {len(subsets)} datasets", where=name, mend=mend)
     return _opened(chosen, kind=kind, split=None, name=name)
 
 
@@ -211,6 +217,12 @@ def _split_of(path: Path) -> str:
         if (found := next((each for each in words if each in SPLITS), None)) is not None:
             return found
     return path.parts[0] if len(path.parts) > 1 and path.parts[0] != "data" else ""
+
+
+def _subset_of(path: Path) -> str:
+    """The folders above a file that say neither its split nor a partition (`lang=en`): a configuration of the hub's."""
+    above = [part for part in path.parts[:-1] if part != "data" and "=" not in part]
+    return "/".join(part for part in above if not set(re.split(r"[-_.]", part.lower())) & set(SPLITS))
 
 
 def _found(path: str, base_dir: Path) -> list[Path]:

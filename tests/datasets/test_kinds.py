@@ -157,6 +157,22 @@ def test_a_spreadsheet_is_told_how_to_become_a_table(refused: Refused, folder: P
     assert refused("d.XLSX") == "d.XLSX: is a spreadsheet — save the sheet as CSV (Excel: CSV UTF-8)"
 
 
+def test_configurations_of_the_hub_are_not_mixed(load: Load, refused: Refused, folder: Path) -> None:
+    for number, name in enumerate(
+        ("cuad/test-0", "cuad/test-1", "hotpotqa/test-0", "lang=de/data/x", "lang=en/data/x")
+    ):
+        path = folder / "hub" / f"{name}.parquet"
+        if number > 2:
+            path = folder / "parts" / f"{name}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        duckdb.sql(f"COPY (SELECT 'q{number}' AS input) TO '{path}'")
+    said = "hub: holds 2 datasets — name the folder of one: cuad, hotpotqa; or all files by a pattern (**)"
+    assert refused("hub", split="test") == said
+    assert len(load("hub/cuad", split="test").items) == 2
+    assert len(load("hub/**/*.parquet").items) == 3
+    assert len(load("parts/**/*.parquet").items) == 2
+
+
 def test_rows_that_end_in_two_ways_are_named(refused: Refused, folder: Path) -> None:
     (folder / "d.csv").write_bytes(b'input,reference\nq,"a\r\nb"\nq2,c\r\nq3,d\n')
     assert refused("d.csv") == (

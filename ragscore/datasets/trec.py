@@ -190,9 +190,11 @@ def _check_lines(
         )
     connection.execute(f"DELETE FROM cells WHERE line = 1 AND lower(ltrim(cells[1], chr(65279))) IN {HEADERS}")
     kind = "INTEGER" if whole else "DOUBLE"
+    # A cast rounds: 0.5 would be grade 1 or 0.
+    odd = f" OR try_cast(cells[{number}] AS DOUBLE) <> try_cast(cells[{number}] AS INTEGER)" if whole else ""
     wrong = connection.execute(
         f"SELECT line, array_to_string(cells, ' ') FROM cells WHERE len(cells) NOT IN ({', '.join(map(str, cells))})"
-        f" OR try_cast(cells[{number}] AS {kind}) IS NULL OR NOT isfinite(try_cast(cells[{number}] AS DOUBLE))"
+        f" OR try_cast(cells[{number}] AS {kind}) IS NULL OR NOT isfinite(try_cast(cells[{number}] AS DOUBLE)){odd}"
         " ORDER BY line"
     ).fetchall()
     if wrong:

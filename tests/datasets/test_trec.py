@@ -83,6 +83,8 @@ def test_faulty_lines_are_named_all_at_once(refused: Refused, folder: Path) -> N
     assert refused("twice.run") == "twice.run:2: d1 stands twice for query 1 — remove one"
     (folder / "bad.qrels").write_text("1 0 d1 good\n", encoding="utf-8")
     assert refused("bad.qrels").startswith("bad.qrels:1: is not `query 0 document grade`: 1 0 d1 good")
+    (folder / "half.qrels").write_text("1 0 d1 1.0\n1 0 d2 0.5\n", encoding="utf-8")
+    assert refused("half.qrels").startswith("half.qrels:2: is not `query 0 document grade`: 1 0 d2 0.5")
 
 
 def test_qrels_for_queries_that_are_not_there_are_an_error(beir: Path, refused: Refused) -> None:

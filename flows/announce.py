@@ -18,6 +18,7 @@ import httpx
 from ragscore.addresses import without_secrets
 from ragscore.errors import EngineError
 from ragscore.flows.events import deployed_event
+from ragscore.flows.settings import configured
 
 #: The flow that deploys trigger.
 FLOW = "on-retriever-deploy"
@@ -84,9 +85,9 @@ class Server:
         self.url = url.rstrip("/")
         self.shown = without_secrets(self.url)
         headers, auth = {}, None
-        if key := os.environ.get("PREFECT_API_KEY"):
+        if key := configured("key"):
             headers["Authorization"] = f"Bearer {key}"
-        if both := os.environ.get("PREFECT_API_AUTH_STRING"):
+        if both := configured("auth_string"):
             name, _, word = both.partition(":")
             auth = httpx.BasicAuth(name, word)
         self._client = httpx.Client(timeout=30, headers=headers, auth=auth)

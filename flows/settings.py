@@ -10,30 +10,36 @@ from typing import Any
 
 
 def configured_api(environment: Mapping[str, str] | None = None) -> str | None:
-    """The address of the Prefect API that is configured, or None.
+    """The address of the Prefect API that is configured, or None."""
+    return configured("url", environment)
+
+
+def configured(setting: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """A setting of Prefect's `api` part (`url`, `key`, `auth_string`), or None.
 
     Looks where Prefect looks (environment, `.env`, `prefect.toml`, `pyproject.toml`, the active profile), without
     importing it: that takes longer than a small run.
     """
     env = os.environ if environment is None else environment
-    if env.get("PREFECT_API_URL"):
-        return env["PREFECT_API_URL"]
+    name = f"PREFECT_API_{setting.upper()}"
+    if env.get(name):
+        return env[name]
     for found in (
-        _dotenv(Path(".env")).get("PREFECT_API_URL"),
-        _at(_toml(Path("prefect.toml")), "api", "url"),
-        _at(_toml(Path("pyproject.toml")), "tool", "prefect", "api", "url"),
-        _profile(env),
+        _dotenv(Path(".env")).get(name),
+        _at(_toml(Path("prefect.toml")), "api", setting),
+        _at(_toml(Path("pyproject.toml")), "tool", "prefect", "api", setting),
+        _profile(env, name),
     ):
         if found:
             return str(found)
     return None
 
 
-def _profile(env: Mapping[str, str]) -> str | None:
+def _profile(env: Mapping[str, str], setting: str) -> str | None:
     prefect_home = Path(env.get("PREFECT_HOME") or Path.home() / ".prefect")
     document = _toml(Path(env.get("PREFECT_PROFILES_PATH") or prefect_home / "profiles.toml"))
     name = env.get("PREFECT_PROFILE") or document.get("active")
-    found = _at(document, "profiles", str(name), "PREFECT_API_URL")
+    found = _at(document, "profiles", str(name), setting)
     return str(found) if found else None
 
 

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from ragscore.flows.announce import deploy_id_of
@@ -64,10 +65,12 @@ class Api:
         self.taken: list[Any] = []
         self.told: list[dict[str, Any]] = []
         self.accepts = True
+        self.asked_by: set[str | None] = set()
         api = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                api.asked_by.add(self.headers["authorization"])
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 if self.path == "/api/events":
                     api.taken += body
@@ -155,6 +158,19 @@ def test_a_deploy_whose_flow_run_was_stopped_is_tried_again(workspace: Workspace
     done = workspace.ragscore("notify", "docs", "v1", "--url", api.url, "--deploy-id", "d1")
     assert done.returncode == 3
     assert "cannot be tried again: abort" in done.stderr
+
+
+def test_who_asks_is_configured_where_the_address_is(workspace: Workspace, api: Api) -> None:
+    profiles = workspace.folder / "prefect" / "profiles.toml"
+    profiles.parent.mkdir()
+    profiles.write_text(
+        f'active = "mine"\n[profiles.mine]\nPREFECT_API_URL = "{api.url}"\nPREFECT_API_AUTH_STRING = "admin:pass"\n'
+    )
+    api.deployments = [{"id": "d"}]
+    api.flow_runs = [flow_run("d1", "COMPLETED", "gate passed")]
+    done = workspace.ragscore("notify", "docs", "v1", "--deploy-id", "d1")
+    assert done.returncode == 0, done.stderr
+    assert api.asked_by == {httpx.BasicAuth("admin", "pass")._auth_header}
 
 
 def test_the_link_to_a_flow_run_is_without_the_password_of_the_address(workspace: Workspace, api: Api) -> None:

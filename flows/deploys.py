@@ -19,6 +19,7 @@ from ragscore.flows.artifacts import key_of
 from ragscore.flows.codes import code_of
 from ragscore.flows.ending import ERROR, Ending, ending_of, error_state, shortened, tell_failed
 from ragscore.flows.evaluate import evaluate, run_of_deploy
+from ragscore.flows.events import DEPLOYED
 from ragscore.flows.suites import chosen, suites_of
 from ragscore.flows.telling import as_text, table
 from ragscore.gate import Check, GateResult, Verdict
@@ -68,6 +69,9 @@ async def on_retriever_deploy(
     try:
         if only_newest and (flow_run.run_count or 1) <= 1 and (newer := await _newer_deploy(retriever)):
             return Completed(name="Superseded", message=f"not run: {retriever} {newer} was announced while this waited")
+        if missing := [name for name, value in (("retriever", retriever), ("version", version)) if not value]:
+            said = f"the event {DEPLOYED} names no {' and no '.join(missing)}"
+            raise UsageError(said, mend="its payload says retriever and version")
         store = History(history_path(Path(history) if history else None))
         found = suites_of(retriever, suites)
     except RagscoreError as error:

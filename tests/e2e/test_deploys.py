@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -386,6 +387,33 @@ def test_a_broken_suite_takes_no_other_down_and_fails_the_deploy_by_name(site: S
     assert site.sql("select suite, status, gate_verdict from runs order by started_at desc limit 1") == [
         ("python-reference", "complete", "pass")
     ]
+
+
+def test_an_event_triggers_whatever_its_payload_holds(site: Site) -> None:
+    def post(**payload: Any) -> tuple[str, dict[str, Any]]:
+        before = len(site.flow_runs("on-retriever-deploy"))
+        body = {
+            "id": str(uuid4()),
+            "occurred": datetime.now(UTC).isoformat(),
+            "event": "retriever.deployed",
+            "resource": {"prefect.resource.id": "retriever.docs-search"},
+            "payload": payload,
+        }
+        site.post("/events", [body])
+        wait_for(lambda: len(site.flow_runs("on-retriever-deploy")) > before, "the event triggers a flow run")
+        return body["id"], site.ended(site.flow_runs("on-retriever-deploy")[-1]["id"])
+
+    event_id, without_id = post(retriever="docs-search", version="v1")
+    assert without_id["state_type"] == "COMPLETED", without_id["state"]
+    assert without_id["parameters"]["deploy_id"] == event_id
+    _, number = post(retriever="docs-search", version=1.25, deploy_id=77, note='{{ flow_run.name }} "q"')
+    assert number["state_type"] == "COMPLETED", number["state"]
+    assert [number["parameters"][name] for name in ("version", "deploy_id")] == ["1.25", "77"]
+    assert number["parameters"]["payload"]["note"] == '{{ flow_run.name }} "q"'
+    assert site.sql("select version from runs order by started_at desc limit 1") == [("1.25",)]
+    _, nameless = post(retriever="docs-search")
+    assert nameless["state_type"] == "FAILED"
+    assert "names no version" in nameless["state"]["message"]
 
 
 def test_a_suite_with_the_name_of_another_is_named_and_not_taken_for_it(site: Site) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import re
 import time
@@ -34,7 +35,15 @@ BETWEEN_UPDATES_S = 2.0
 def key_of(*parts: str) -> str:
     """An artifact's key, which may hold lower-case letters, digits and dashes; the same for the same suite over time,
     so that Prefect shows its versions side by side."""
-    return "-".join(["ragscore", *(re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") or "x" for part in parts)])
+    return "-".join(["ragscore", *map(_slug, parts)])
+
+
+def _slug(part: str) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")
+    if slug and part.isascii():
+        return slug
+    # Names in other scripts would all be the same, and their artifacts versions of one another.
+    return "-".join(filter(None, (slug, hashlib.sha256(part.encode()).hexdigest()[:8])))
 
 
 class Progress:

@@ -11,6 +11,7 @@ import pytest
 
 from ragscore.errors import UsageError
 from ragscore.flows import telling
+from ragscore.flows.artifacts import key_of
 from ragscore.flows.digest import digest_markdown
 from ragscore.flows.stored import stored_suite
 from ragscore.flows.suites import chosen, suite_paths, suites_of
@@ -165,3 +166,10 @@ def test_what_a_run_retrieved_is_a_dataset_that_can_be_judged_again(two_runs: Wo
     assert len(two_runs.calls()) == asked
     scores = "select item_id, scorer, status, exact_fraction from latest_scores where run_id = '{}' order by 1, 2"
     assert two_runs.sql(scores.format(history.run("last").run_id)) == two_runs.sql(scores.format(first.run_id))
+
+
+def test_suites_whose_names_have_no_ascii_letters_have_artifacts_of_their_own() -> None:
+    assert key_of("Python reference", "summary") == "ragscore-python-reference-summary"
+    keys = {key_of(name, "summary") for name in ("質問集", "回答集", "docs 質問", "docs 回答", "docs")}
+    assert len(keys) == 5
+    assert all(re.fullmatch("[a-z0-9-]+", key) for key in keys)

@@ -18,11 +18,14 @@ def runs(*, suite: str | None = None, limit: int = 20, history: HistoryFile = No
     limit
         At most so many.
     """
+    from ragscore.errors import UsageError
     from ragscore.history import History
     from ragscore.home import history_path
     from ragscore.report.layout import console
     from ragscore.report.terminal import print_runs
 
+    if limit < 1:
+        raise UsageError("--limit is less than 1")
     rows = History(history_path(history)).runs(limit=limit, suite=suite)
     if json:
         fields = [

@@ -189,6 +189,12 @@ def test_the_commands_of_the_documentation_do_what_it_says(filled: Workspace) ->
         assert done.returncode == 0, f"{line}: {done.stderr}"
 
 
+def test_a_limit_below_one_is_no_fault_of_ours(filled: Workspace) -> None:
+    for command in ("runs", "trend"):
+        done = filled.ragscore(command, "--limit", "-1")
+        assert (done.returncode, done.stderr) == (2, "error: --limit is less than 1\n")
+
+
 def test_runs_show_gate_and_what_was_written_as_json(filled: Workspace) -> None:
     newest = json.loads(filled.ragscore("runs", "--json").stdout)[0]
     assert (newest["gate_verdict"], newest["expected_scores"], newest["written_scores"]) == ("inconclusive", 8, 8)

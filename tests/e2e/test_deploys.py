@@ -392,8 +392,9 @@ def test_a_broken_suite_takes_no_other_down_and_fails_the_deploy_by_name(site: S
 def test_an_event_triggers_whatever_its_payload_holds(site: Site) -> None:
     def post(**payload: Any) -> tuple[str, dict[str, Any]]:
         before = len(site.flow_runs("on-retriever-deploy"))
+        event_id = str(uuid4())
         body = {
-            "id": str(uuid4()),
+            "id": event_id,
             "occurred": datetime.now(UTC).isoformat(),
             "event": "retriever.deployed",
             "resource": {"prefect.resource.id": "retriever.docs-search"},
@@ -401,7 +402,7 @@ def test_an_event_triggers_whatever_its_payload_holds(site: Site) -> None:
         }
         site.post("/events", [body])
         wait_for(lambda: len(site.flow_runs("on-retriever-deploy")) > before, "the event triggers a flow run")
-        return body["id"], site.ended(site.flow_runs("on-retriever-deploy")[-1]["id"])
+        return event_id, site.ended(site.flow_runs("on-retriever-deploy")[-1]["id"])
 
     event_id, without_id = post(retriever="docs-search", version="v1")
     assert without_id["state_type"] == "COMPLETED", without_id["state"]

@@ -70,7 +70,7 @@ def test_what_the_next_run_of_a_retriever_is_measured_against_stays(history: His
 
     def baselines() -> list[str | None]:
         found = [find_baseline(LAST_PASSING, history, suite="docs", retriever=each) for each in ("a", "b")]
-        return [each and each.run.run_id for each in found]
+        return [None if each is None else each.run.run_id for each in found]
 
     assert baselines() == ["a-1", "b-5"]
     plan = plan_pruning(history, keep_runs=1)

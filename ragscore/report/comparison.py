@@ -41,6 +41,15 @@ class Comparison:
     unlike: Sequence[str] = ()
     noise: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def not_whole(self) -> list[str]:
+        """Which of the runs has not come to its end, so that verdicts are about a part of its items; in words."""
+        parted = {run.run_id: run for run in (self.before, self.after) if run.status != "complete"}
+        return [
+            f"run {run.run_id} ({run.version}) is {run.status}: only what it has scored so far is compared"
+            for run in parted.values()
+        ]
+
     def as_dict(self) -> dict[str, Any]:
         """The comparison as JSON; scores in the scorer's scale."""
         return {

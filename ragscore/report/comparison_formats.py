@@ -28,6 +28,8 @@ def as_markdown(comparison: Comparison) -> str:
         f"{_escaped(after.retriever or '')}, item by item; judge: {_escaped(after.judge)}",
         "",
     ]
+    for reason in comparison.not_whole:
+        lines += [f"> ⚠️ {_escaped(reason)}", ""]
     for reason in comparison.unlike:
         lines += [f"> ⚠️ compared by force: {_escaped(reason)}", ""]
     lines += [
@@ -70,7 +72,9 @@ def as_junit(comparison: Comparison) -> str:
             ET.SubElement(case, "failure", message=_plain(said)).text = _plain(_worst(each))
         elif answer.verdict is Verdict.INCONCLUSIVE:
             ET.SubElement(case, "skipped", message=_plain(f"inconclusive: {said}"))
-        ET.SubElement(case, "system-out").text = _plain("\n".join([said, *comparison.unlike, *left_out(each)]))
+        ET.SubElement(case, "system-out").text = _plain(
+            "\n".join([said, *comparison.not_whole, *comparison.unlike, *left_out(each)])
+        )
     ET.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode") + "\n"
 

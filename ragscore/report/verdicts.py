@@ -49,6 +49,8 @@ def print_gate(gate: Mapping[str, Any], out: Console) -> None:
 
 def print_verdicts(comparison: Comparison, out: Console) -> None:
     """Per scorer what the rule about drops says, and what was left out."""
+    for reason in comparison.not_whole:
+        out.print(Words(f"! {reason}", style="bold yellow"), soft_wrap=True)
     for reason in comparison.unlike:
         out.print(Words(f"! compared by force: {reason}", style="bold yellow"), soft_wrap=True)
     out.print()

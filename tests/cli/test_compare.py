@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ragscore.history import History
 from tests.workspace import Workspace, numbered_items
 
 GATE = {"context_recall": {"min": 0.5, "max_drop": 0.03}}
@@ -64,6 +65,18 @@ def test_the_comparison_on_the_terminal_as_markdown_and_as_junit(two_runs: Works
     said = two_runs.ragscore("compare", "v1", "v2", "--markdown").stdout
     assert said.startswith("### drinks: v1 → v2\n")
     assert "| context\\_recall | ❌ fail | 24 | 1.00 | 0.67 | -0.333 |" in said
+
+
+def test_a_run_that_has_not_come_to_its_end_is_said_to_be_so(two_runs: Workspace) -> None:
+    store = History(two_runs.history)
+    last = store.run("last").run_id
+    store.finish_run(last, status="cancelled")
+    said = f"run {last} (v2) is cancelled: only what it has scored so far is compared"
+    assert f"! {said}\n" in two_runs.ragscore("compare", "v1", "last").stdout
+    marked = two_runs.ragscore("compare", "v1", "last", "--markdown").stdout
+    assert "is cancelled: only what it has scored so far" in marked
+    assert two_runs.ragscore("report", "--compare", "v1", "last").returncode == 0
+    assert said in (two_runs.folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_exit_code_is_0_unless_it_is_asked_for(two_runs: Workspace) -> None:

@@ -16,6 +16,7 @@ The shapes are those that the tools write:
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import re
@@ -117,10 +118,11 @@ def _document(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError("cannot be read", where=str(path), mend="name a JSON, JSONL or CSV file in UTF-8") from error
     if path.suffix.lower() == ".csv":
-        return list(csv.DictReader(text.splitlines(keepends=True)))
+        return list(csv.DictReader(io.StringIO(text, newline="")))
     try:
         if path.suffix.lower() in (".jsonl", ".ndjson"):
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
+            # Only line feeds end a line: JSON.stringify writes U+2028 as it is.
+            return [json.loads(line) for line in text.split("\n") if line.strip()]
         return json.loads(text)
     except ValueError as error:
         raise DatasetError(f"is not JSON: {error}", where=str(path), mend="export it anew") from error

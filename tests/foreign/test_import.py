@@ -159,3 +159,16 @@ def test_the_worst_grade_of_mlflow_is_not_perfect(workspace: Workspace) -> None:
     (item,) = read_results(write(workspace, "mlflow.json", {"columns": columns, "data": [["?", 1, 1]]})).items
     found = {name: (score.exact, score.scale) for name, score in item.scores.items()}
     assert found == {"answer_correctness": (Fraction(1, 5), 5), "exact_match": (1, 1)}
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0c"])
+def test_what_only_unicode_takes_for_the_end_of_a_line_ends_none(workspace: Workspace, mark: str) -> None:
+    asked = f"What is{mark}tea?"
+    row = json.dumps({"user_input": asked, "context_recall": 0.5}, ensure_ascii=False)
+    named = {
+        "rows.jsonl": f"{row}\r\n{row}\r\n",
+        "rows.csv": f"user_input,context_recall\r\n{asked},0.5\r\n{asked},1\r\n",
+    }
+    for name, text in named.items():
+        results = read_results(write(workspace, name, text))
+        assert [item.row["input"] for item in results.items] == [asked, asked]

@@ -118,7 +118,7 @@ def _document(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError("cannot be read", where=str(path), mend="name a JSON, JSONL or CSV file in UTF-8") from error
     if path.suffix.lower() == ".csv":
-        return list(csv.DictReader(io.StringIO(text, newline="")))
+        return _table(text, path)
     try:
         if path.suffix.lower() in (".jsonl", ".ndjson"):
             # Only line feeds end a line: JSON.stringify writes U+2028 as it is.
@@ -126,6 +126,17 @@ def _document(path: Path) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise DatasetError(f"is not JSON: {error}", where=str(path), mend="export it anew") from error
+
+
+def _table(text: str, path: Path) -> list[dict[str, Any]]:
+    # The contexts of one item are one cell, longer than the 128 KiB that the csv module allows by itself.
+    limit = csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    try:
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise DatasetError(f"is not CSV: {error}", where=str(path), mend="export it anew") from error
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _tool_of(document: Any) -> str | None:

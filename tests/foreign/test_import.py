@@ -172,3 +172,9 @@ def test_what_only_unicode_takes_for_the_end_of_a_line_ends_none(workspace: Work
     for name, text in named.items():
         results = read_results(write(workspace, name, text))
         assert [item.row["input"] for item in results.items] == [asked, asked]
+
+
+def test_a_cell_may_be_as_long_as_the_contexts_of_an_item(workspace: Workspace) -> None:
+    contexts = ["x" * 140_000]
+    path = write(workspace, "long.csv", f'user_input,retrieved_contexts,context_recall\n?,"{contexts}",0.5\n')
+    assert read_results(path).items[0].row["contexts"] == contexts

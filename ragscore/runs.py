@@ -242,9 +242,18 @@ def parts_of(row: RunRow) -> Parts:
     """The parts of a run that is in the history, from the suite as it was written there.
 
     Raises:
-        ConfigError: a file that the suite names is not there any more, or is wrong now.
+        ConfigError: a file that the suite names is not there any more, or is wrong now; or the run was made in Python,
+            with data, a target or a judge that this process does not have.
     """
-    return assemble(suite_of(row), run_id=row.run_id)
+    try:
+        return assemble(suite_of(row), run_id=row.run_id)
+    except ConfigError as error:
+        if row.trigger != "api":
+            raise
+        raise UsageError(
+            f"run {row.run_id} was made by evaluate(…) in Python, and what it was given is not here ({error.what})",
+            mend="call evaluate(…) there once more",
+        ) from error
 
 
 def suite_of(row: RunRow) -> SuiteFile:

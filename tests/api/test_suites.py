@@ -67,3 +67,13 @@ async def test_what_is_wrong_is_told_before_anything_is_asked(workspace: Workspa
         await evaluate("nothing.yaml")
     assert workspace.calls() == []
     assert not workspace.history.exists()
+
+
+async def test_a_run_of_objects_of_python_says_so_when_it_is_resumed(workspace: Workspace) -> None:
+    def failing(question: str) -> list[str]:
+        raise ValueError("not now")
+
+    evaluation = await evaluate(items(), target=failing, name="notebook")
+    resumed = workspace.ragscore("resume", evaluation.run_id)
+    assert resumed.returncode == 2
+    assert f"run {evaluation.run_id} was made by evaluate(…) in Python" in resumed.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -192,7 +193,7 @@ async def _all(
         if on_item_complete is not None:
             try:
                 told = on_item_complete(result)
-                if asyncio.iscoroutine(told):
+                if inspect.isawaitable(told):
                     await told
             except Exception as error:  # noqa: BLE001 - the user's function; told when all items are done
                 raised.append(error)

@@ -161,6 +161,18 @@ async def test_what_on_item_complete_raises_comes_out_after_all_items_are_done()
     assert len(seen) == 2
 
 
+def test_a_task_that_on_item_complete_begins_is_awaited() -> None:
+    kept: list[str] = []
+
+    async def keep(result: ItemResult) -> None:
+        await asyncio.sleep(0.01)
+        kept.append(result.id)
+
+    began = lambda result: asyncio.ensure_future(keep(result))  # noqa: E731
+    ragscore.run_evals_sync(data=ROWS, scorers=[recall()], target=target, on_item_complete=began)
+    assert sorted(kept) == ["lamp", "tea"]
+
+
 async def test_concurrency_bounds_the_items_in_flight() -> None:
     flying = most = 0
 

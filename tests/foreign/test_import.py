@@ -158,7 +158,8 @@ def test_the_worst_grade_of_mlflow_is_not_perfect(workspace: Workspace) -> None:
     columns = ["inputs", "answer_correctness/v1/score", "exact_match/v1/score"]
     (item,) = read_results(write(workspace, "mlflow.json", {"columns": columns, "data": [["?", 1, 1]]})).items
     found = {name: (score.exact, score.scale) for name, score in item.scores.items()}
-    assert found == {"answer_correctness": (Fraction(1, 5), 5), "exact_match": (1, 1)}
+    whole = Fraction(1)
+    assert found == {"answer_correctness": (Fraction(1, 5), Fraction(5)), "exact_match": (whole, whole)}
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0c"])

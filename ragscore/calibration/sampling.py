@@ -7,8 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ragscore.calibration.labels import Label
-from ragscore.history import History, RunRow, findings, item_detail
-from ragscore.history.reading import ItemDetail
+from ragscore.history import History, ItemDetail, RunRow, findings, item_detail, item_scores
+from ragscore.items import Status
+from ragscore.scorers.attribution import OUTPUT_CLAIM
+
+#: Which findings of which scorers a sheet asks people about, and as what kind of label: others answer other questions.
+QUESTIONS = {
+    ("context_recall", "claim"): "claim",
+    ("context_relevance", "claim"): "claim",
+    ("faithfulness", OUTPUT_CLAIM): "claim",
+    ("context_precision", "context"): "context",
+}
 
 
 def labels_of_run(history: History, run: RunRow, *, sample: int = 100, seed: int = 0) -> list[Label]:
@@ -16,7 +25,8 @@ def labels_of_run(history: History, run: RunRow, *, sample: int = 100, seed: int
 
     A half is where the judge's evidence was not found in the contexts, then where it is least sure; the other half is
     drawn at random, so that the agreement can be estimated for all verdicts and not only for the hard ones. `chosen`
-    says which. In the order of the dataset.
+    says which. In the order of the dataset. What no judge decided is left out: ranks of known ids, and claims of items
+    without contexts.
 
     Args:
         history: Where the run is.
@@ -27,10 +37,15 @@ def labels_of_run(history: History, run: RunRow, *, sample: int = 100, seed: int
     Raises:
         UsageError: there is no such run.
     """
+    scores = {(score.item_id, score.scorer): score for score in item_scores(history, run.run_id)}
     decided = [
         each
         for each in findings(history, run.run_id)
-        if each.finding.positive is not None and each.finding.duplicate_of is None and each.finding.text.strip()
+        if (scores[each.item_id, each.scorer].kind, each.finding.kind) in QUESTIONS
+        and scores[each.item_id, each.scorer].status is not Status.NO_CONTEXT
+        and each.finding.positive is not None
+        and each.finding.duplicate_of is None
+        and each.finding.text.strip()
     ]
     places = list(range(len(decided)))
     doubtful = sorted(
@@ -50,7 +65,7 @@ def labels_of_run(history: History, run: RunRow, *, sample: int = 100, seed: int
         score = next(score for score in detail.scores if score.scorer == each.scorer)
         contexts = detail.context_sets.get(score.context_set or "")
         shown = Label(
-            kind=each.finding.kind,
+            kind=QUESTIONS[score.kind, each.finding.kind],
             text=each.finding.text,
             verdict=each.finding.positive,
             question=detail.item.input,
@@ -62,7 +77,7 @@ def labels_of_run(history: History, run: RunRow, *, sample: int = 100, seed: int
             confidence=each.finding.confidence,
             note=each.finding.why,
         )
-        if each.finding.kind == "claim":
+        if shown.kind == "claim":
             texts = tuple(context.text for context in contexts.contexts) if contexts is not None else ()
             labels.append(replace(shown, contexts=texts))
         else:

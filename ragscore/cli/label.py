@@ -52,7 +52,9 @@ def label(
         )
     labels = labels_of_run(store, row, sample=sample, seed=seed)
     if not labels:
-        raise UsageError(f"run {row.run_id} has no verdicts", mend="`ragscore runs` lists the runs")
+        raise UsageError(
+            f"run {row.run_id} has no verdicts of a judge on claims or contexts", mend="`ragscore runs` lists the runs"
+        )
     try:
         write_labels(labels, output)
     except OSError as error:

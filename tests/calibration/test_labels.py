@@ -79,6 +79,33 @@ def test_the_verdicts_of_a_run_become_a_sheet_half_of_them_doubtful(workspace: W
     assert (again.returncode, "is there already" in again.stderr) == (2, True)
 
 
+def test_a_sheet_asks_what_a_judge_decided_and_can_be_read_whatever_else_the_suite_scores(workspace: Workspace) -> None:
+    contexts = [{"id": "1", "text": "Lamps can be returned within 30 days of purchase."}, {"id": "2", "text": "Ropes."}]
+    told = {"input": "How long?", "reference": "Lamps can be returned within 30 days.", "reference_context_ids": ["1"]}
+    told["output"] = "Lamps can be returned. They are red."
+    workspace.write_items([{"id": "a", **told, "contexts": contexts}, {"id": "none", **told, "contexts": []}])
+    scorers = ["context_recall", "faithfulness", "hallucination", "context_entities_recall", "answer_similarity", "mrr"]
+    workspace.write_suite(
+        scorers=scorers, target={"retriever": "r", "version": "v", "none": True}, contexts={"item": True}
+    )
+    workspace.ragscore("run", "suite.yaml")
+    done = workspace.ragscore("label", "last", "--output", "sheet.jsonl")
+    assert done.returncode == 0, done.stderr
+    labels = read_labels(workspace.folder / "sheet.jsonl")
+    assert sorted((label.item_id, label.kind, label.text) for label in labels) == [
+        ("a", "claim", "Lamps can be returned within 30 days."),
+        ("a", "claim", "Lamps can be returned."),
+        ("a", "claim", "They are red."),
+    ]
+    assert {label.contexts for label in labels} == {tuple(context["text"] for context in contexts)}
+    workspace.write_suite(
+        scorers=["mrr"], target={"retriever": "r", "version": "v", "none": True}, contexts={"item": True}
+    )
+    workspace.ragscore("run", "suite.yaml")
+    done = workspace.ragscore("label", "last", "--output", "ranks.jsonl")
+    assert (done.returncode, "has no verdicts of a judge" in done.stderr) == (2, True)
+
+
 def test_a_corrected_sheet_is_calibrated_without_asking_a_judge(workspace: Workspace) -> None:
     workspace.ragscore("run", "suite.yaml")
     shown = json.loads(workspace.ragscore("label", "--output", "sheet.jsonl", "--json").stdout)

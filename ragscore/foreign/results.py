@@ -104,6 +104,8 @@ def read_results(path: Path, *, tool: str | None = None) -> ForeignResults:
     readers = {"ragas": _of_ragas, "deepeval": _of_deepeval, "promptfoo": _of_promptfoo, "mlflow": _of_mlflow}
     try:
         items = list(readers[found](document, skipped))
+    except DatasetError as error:
+        raise DatasetError(error.what, where=str(path), mend=error.mend) from None
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         what = f"is not as {found} writes its results: {type(error).__name__}: {error}"
         raise DatasetError(what, where=str(path), mend="export it anew, or name the tool with --tool") from error
@@ -188,6 +190,7 @@ def _of_deepeval(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
 
 def _of_promptfoo(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
     results = document if isinstance(document, list) else document["results"]["results"]
+    _one_system(results)
     called = _called(
         name for each in results for component in _components(each) if (name := _assertion(component)) is not None
     )
@@ -206,6 +209,27 @@ def _of_promptfoo(document: Any, skipped: list[str]) -> Iterator[ForeignItem]:
         output = response.get("output") if isinstance(response, Mapping) else response
         row = {**(result.get("vars") or {}), "output": output}
         yield ForeignItem(_row(row), {name: _together(each) for name, each in found.items()})
+
+
+def _one_system(results: Sequence[Mapping[str, Any]]) -> None:
+    """Make sure that all results are of one provider and prompt: a run is about one version of one retriever.
+
+    Raises:
+        DatasetError: they are of several.
+    """
+    systems: dict[str, None] = {}
+    for each in results:
+        if "Named Scores" in each:
+            systems |= dict.fromkeys(column for column in each if re.match(r"\[[^\]]*\] ", column))
+            continue
+        provider = each.get("provider") or {}
+        named = provider if isinstance(provider, str) else provider.get("label") or provider.get("id") or "?"
+        systems[f"{named}, prompt {int(each.get('promptIdx') or 0) + 1}"] = None
+    if len(systems) > 1:
+        raise DatasetError(
+            f"holds the results of {len(systems)} systems ({'; '.join(list(systems)[:5])})",
+            mend="write a file for each, with `promptfoo eval --filter-providers` or a config of one prompt",
+        )
 
 
 def _components(result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -8,11 +8,9 @@ from typing import TypeGuard
 from ragscore import plugins
 from ragscore.errors import ConfigError
 from ragscore.judges.memory import VersionedJudge
-from ragscore.judges.protocol import Judge
+from ragscore.judges.protocol import Judge, must_be_prepared
 from ragscore.secrets import Secrets
 from ragscore.suite import PluginPart
-
-_MISSING = object()
 
 
 def plugin_judge(plugin: PluginPart, *, where: str, secrets: Secrets | None = None) -> Judge:
@@ -40,5 +38,4 @@ def may_be_remembered(judge: Judge) -> TypeGuard[VersionedJudge]:
 
     It is looked at without being asked: what it depends on may be known only after `prepare`.
     """
-    names = ("identity", "prepare", "prompt_version")
-    return all(inspect.getattr_static(judge, name, _MISSING) is not _MISSING for name in names)
+    return must_be_prepared(judge) and inspect.getattr_static(judge, "prompt_version", None) is not None

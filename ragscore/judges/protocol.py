@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+import inspect
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from ragscore.items import Judgement
 from ragscore.judges.tasks import Task
@@ -48,3 +49,9 @@ class PreparedJudge(Judge, Protocol):
             JudgeUnavailable: it does not answer within its retries.
         """
         ...
+
+
+def must_be_prepared(judge: Judge) -> TypeGuard[PreparedJudge]:
+    """Whether a judge is a `PreparedJudge`. It is looked at without being asked: its identity may not be known yet."""
+    missing = object()
+    return all(inspect.getattr_static(judge, name, missing) is not missing for name in ("identity", "prepare"))

@@ -18,7 +18,7 @@ from ragscore.judges.llm.judge import LLMJudge
 from ragscore.judges.llm.quotes import with_evidence_policy
 from ragscore.judges.memory import RememberingJudge
 from ragscore.judges.offline import OfflineJudge
-from ragscore.judges.protocol import Judge, PreparedJudge
+from ragscore.judges.protocol import Judge, PreparedJudge, must_be_prepared
 from ragscore.secrets import Secrets
 from ragscore.suite import JudgePart
 
@@ -168,8 +168,11 @@ def judge_setup(
 
 
 def setup_of(judge: Judge) -> JudgeSetup:
-    """A judge that was made elsewhere, with claims asked of it and nothing remembered."""
-    return JudgeSetup(judge, AskedClaims(judge))
+    """A judge that was made elsewhere, with claims asked of it and nothing remembered.
+
+    It is made ready like any other where it has `prepare`; closing it is left to whoever made it.
+    """
+    return JudgeSetup(judge, AskedClaims(judge), judge if must_be_prepared(judge) else None)
 
 
 def require_frozen(claims: ClaimSource, items: Sequence[Item]) -> None:

@@ -11,10 +11,21 @@ from typing import Any
 import pytest
 
 import ragscore
-from ragscore import ContextPrecision, ContextRecall, ItemResult, PrecisionAtK, ScriptedJudge, run_evals, scorer
+from ragscore import (
+    ContextPrecision,
+    ContextRecall,
+    ItemResult,
+    PrecisionAtK,
+    ScriptedJudge,
+    evaluate,
+    run_evals,
+    scorer,
+)
 from ragscore.errors import ConfigError, DatasetError, JudgeUnavailable, RagscoreError, UsageError
-from ragscore.items import Status
+from ragscore.history import select
+from ragscore.items import Judgement, Status
 from ragscore.judges import ExtractClaims
+from ragscore.judges.tasks import Task
 from ragscore.scorers import Judged
 
 ROWS = [
@@ -327,6 +338,37 @@ async def test_a_judge_that_cannot_be_asked_is_raised_and_one_judge_is_shared_by
     result = await run_evals(data=ROWS, scorers=both, target=target)
     assert judge.asked["extract_claims"] == 2  # one per reference, though two scorers need them
     assert result.usage.calls == 2 + 4
+
+
+class _Late(ScriptedJudge):
+    """Knows what it depends on when it is ready, as a judge that asks a model does."""
+
+    is_ready = 0
+
+    @property
+    def identity(self) -> str:
+        if not self.is_ready:
+            raise RuntimeError("known after prepare")
+        return '{"model": "late"}'
+
+    async def prepare(self) -> None:
+        self.is_ready += 1
+
+    async def ask(self, task: Task) -> Judgement:
+        assert self.is_ready, "asked before it was ready"
+        return await super().ask(task)
+
+
+async def test_a_judge_that_was_made_elsewhere_is_made_ready_before_it_is_asked(tmp_path: Path) -> None:
+    judge = _Late(default=True)
+    score = await ContextRecall(model=judge, context=["It rains."]).run(input="Weather?", reference="It rains.")
+    assert (score.exact, judge.is_ready) == (1, 1)
+    row = {"input": "Weather?", "reference": "It rains.", "contexts": ["It rains."]}
+    evaluation = await evaluate(
+        [row], judge=_Late(default=True), scorers=["context_recall"], history=tmp_path / "h", name="n"
+    )
+    assert evaluation.scores == {"context_recall": 1.0}
+    assert select(tmp_path / "h", "SELECT judge_params FROM runs").rows == [('{"model": "late"}',)]
 
 
 async def test_a_rank_metric_needs_no_judge_and_no_text() -> None:

@@ -126,6 +126,17 @@ def test_a_trend_begins_with_what_was_imported(workspace: Workspace) -> None:
         ("x.csv", "user_input,reference\na,b\n", "holds no scores of ragas"),
         ("x.json", {"testCases": [{"metricsData": [{"name": "F", "score": 1}]}]}, "item 1: input: is missing or empty"),
         ("x.json", {"results": {"results": [7]}}, "is not as promptfoo writes its results"),
+        (
+            "x.json",
+            {"results": {"results": [{"provider": {"id": name}, "vars": {"question": "q?"}} for name in "ab"]}},
+            "x.json: holds the results of 2 systems (a, prompt 1; b, prompt 1)",
+        ),
+        (
+            "x.json",
+            {"results": {"results": [{"provider": "a", "promptIdx": n, "vars": {"question": "q?"}} for n in (0, 1)]}},
+            "x.json: holds the results of 2 systems (a, prompt 1; a, prompt 2)",
+        ),
+        ("x.csv", "question,[a] {{q}},Named Scores,[b] {{q}}\nq?,x,{},y\n", "x.csv: holds the results of 2 systems"),
     ],
 )
 def test_what_is_no_result_file_is_one_line_and_nothing_is_written(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,3 +70,17 @@ READS_OUTPUT = frozenset(
 )
 #: Kinds of which less is better. A gate's `min` and `max_drop` would mean the contrary there.
 LESS_IS_BETTER = frozenset({"hallucination", "noise_sensitivity"})
+
+
+def settings_of(declared: Mapping[str, Any]) -> str:
+    """The settings of a scorer, as a run keeps it, by which the same verdicts make another score; defaults filled in.
+
+    >>> settings_of({"kind": "recall_at_k", "k": 5}), settings_of({"kind": "context_recall"})
+    ('k: 5', 'as it is usual')
+    """
+    usual = SETTINGS.get(str(declared.get("kind")), {})
+    told = {key: declared[key] for key in (*COUNTED_BY, *usual) if declared.get(key) is not None}
+    if isinstance(weights := usual.get("weights"), Mapping):
+        told["weights"] = {**weights, **told.get("weights", {})}
+    whole = {**usual, **told}
+    return ", ".join(f"{key}: {json.dumps(whole[key], sort_keys=True)}" for key in sorted(whole)) or "as it is usual"

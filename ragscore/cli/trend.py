@@ -103,7 +103,8 @@ def _print(each: Trend, by: str, out: Console) -> None:
     for point in each.points:
         other = f"judge: {point.judge}" if before is not None and point.judge != before.judge else ""
         scaled = f"of {point.scale:g}" if point.scale != each.scale else ""
-        notes = [note for note in (other, scaled, point.status if point.status != "complete" else "") if note]
+        counted = point.settings if before is not None and point.settings != before.settings else ""
+        notes = [note for note in (other, scaled, counted, point.status if point.status != "complete" else "") if note]
         before = point
         add_row(
             table,

@@ -6,7 +6,6 @@ whoever survived says nothing. What is left out is listed, never dropped.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,7 +14,7 @@ from typing import Any
 from ragscore.errors import UsageError
 from ragscore.history import History, ItemFinding, ItemScore, RunRow, findings, item_scores, select
 from ragscore.items import normalised
-from ragscore.scorer_kinds import COUNTED_BY, LESS_IS_BETTER, SETTINGS
+from ragscore.scorer_kinds import LESS_IS_BETTER, settings_of
 from ragscore.scorers import mean
 
 #: Runs that share less than this of the smaller one's items are not compared unless forced.
@@ -199,7 +198,7 @@ class _Unlike:
     def note_settings(self, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         # Of two kinds the scores tell; what a context is held against, they tell, too.
         if old.get("kind") == new.get("kind"):
-            self.note(f"way of counting {name}", _settings(old), _settings(new))
+            self.note(f"way of counting {name}", settings_of(old), settings_of(new))
 
     def note_scores(self, old: ItemScore, new: ItemScore) -> None:
         self.note(f"kind of scorer called {new.scorer}", old.kind, new.kind)
@@ -213,16 +212,6 @@ class _Unlike:
 
 def _declared(run: RunRow, name: str) -> Mapping[str, Any]:
     return next(scorer for scorer in run.scorers if str(scorer["name"]) == name)
-
-
-def _settings(declared: Mapping[str, Any]) -> str:
-    """The settings by which the same verdicts make another score, the defaults filled in where there are some."""
-    usual = SETTINGS.get(str(declared.get("kind")), {})
-    told = {key: declared[key] for key in (*COUNTED_BY, *usual) if declared.get(key) is not None}
-    if isinstance(weights := usual.get("weights"), Mapping):
-        told["weights"] = {**weights, **told.get("weights", {})}
-    whole = {**usual, **told}
-    return ", ".join(f"{key}: {json.dumps(whole[key], sort_keys=True)}" for key in sorted(whole)) or "as it is usual"
 
 
 #: Findings by (item, scorer).

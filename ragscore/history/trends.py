@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,7 @@ from typing import Any, Literal
 from ragscore.errors import UsageError
 from ragscore.history.query import select
 from ragscore.history.store import History
+from ragscore.scorer_kinds import settings_of
 
 By = Literal["version", "day", "run"]
 
@@ -31,9 +33,10 @@ class Point:
         label: The run id, the day (UTC) or the version.
         mean: In `scale`; None when nothing counts.
         scale: The scorer's in that run: a suite may change it.
-        change: Against the point before; None for the first, without a mean, and where the judge is another.
+        change: Against the point before; None for the first, without a mean, and where judge, scale or settings differ.
         runs: How many runs it stands for.
         deployed: One of those runs was started by a deploy.
+        settings: By what the scorer counts (`k: 5`); see `scorer_kinds.settings_of`.
     """
 
     label: str
@@ -50,6 +53,7 @@ class Point:
     change: float | None
     runs: int
     deployed: bool = False
+    settings: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +96,21 @@ def trends(
         [suite, scorer],
         lock_timeout_s=history.lock_timeout_s,
     )
-    deploys = select(
-        history.path, "SELECT run_id FROM runs WHERE trigger = ?", [_DEPLOY], lock_timeout_s=history.lock_timeout_s
+    runs = select(
+        history.path,
+        "SELECT run_id, trigger, scorers FROM runs WHERE suite = coalesce(?, suite)",
+        [suite],
+        lock_timeout_s=history.lock_timeout_s,
     ).rows
-    deployed = {run_id for (run_id,) in deploys}
+    deployed = {run_id for run_id, trigger, _ in runs if trigger == _DEPLOY}
+    counted = {
+        (run_id, each.get("name")): settings_of(each) for run_id, _, scorers in runs for each in json.loads(scorers)
+    }
     names = _COLUMNS.split(", ")
     rows = [dict(zip(names, row, strict=True)) for row in found.rows]
     for row in rows:
         row["deployed"] = row["run_id"] in deployed
+        row["settings"] = counted.get((row["run_id"], row["scorer"]), "")
     if not rows:
         _complain_of(history, suite=suite, scorer=scorer)
     made = []
@@ -123,10 +134,22 @@ def _points(rows: list[dict[str, Any]], by: By) -> list[tuple[dict[str, Any], li
 def _changed(points: list[tuple[dict[str, Any], list[dict[str, Any]]]], by: By, limit: int | None) -> tuple[Point, ...]:
     changes: list[float | None] = [None]
     for (before, _), (after, _) in pairwise(points):
-        alike = before["judge"] == after["judge"] and before["scale"] == after["scale"]
+        alike = all(before[name] == after[name] for name in ("judge", "scale", "settings"))
         known = before["mean"] is not None and after["mean"] is not None
         changes.append(round(after["mean"] - before["mean"], 4) if alike and known else None)
-    fields = ("run_id", "version", "started_at", "status", "judge", "mean", "scale", "n", "coverage", "gate_verdict")
+    fields = (
+        "run_id",
+        "version",
+        "started_at",
+        "status",
+        "judge",
+        "mean",
+        "scale",
+        "n",
+        "coverage",
+        "gate_verdict",
+        "settings",
+    )
     made = [
         Point(
             label=_LABELS[by](row),

@@ -362,7 +362,7 @@ class _Late(ScriptedJudge):
 async def test_a_judge_that_was_made_elsewhere_is_made_ready_before_it_is_asked(tmp_path: Path) -> None:
     judge = _Late(default=True)
     score = await ContextRecall(model=judge, context=["It rains."]).run(input="Weather?", reference="It rains.")
-    assert (score.exact, judge.is_ready) == (1, 1)
+    assert (score.score, judge.is_ready) == (1.0, 1)
     row = {"input": "Weather?", "reference": "It rains.", "contexts": ["It rains."]}
     evaluation = await evaluate(
         [row], judge=_Late(default=True), scorers=["context_recall"], history=tmp_path / "h", name="n"

@@ -63,6 +63,7 @@ def test_the_suite_of_the_page_is_one(tmp_path: Path) -> None:
     assert gate.slices.scorers["context_recall"].min == 0.7
 
 
+@pytest.mark.e2e
 def test_the_comparisons_of_the_page_are_carried_out(workspace: Workspace) -> None:
     for version in ("v1", "v2"):
         with_version(workspace, version)
@@ -76,6 +77,7 @@ def test_the_comparisons_of_the_page_are_carried_out(workspace: Workspace) -> No
         assert done.returncode == 0, (arguments, done.stderr)
 
 
+@pytest.mark.e2e
 def test_noise_labels_and_calibration_of_the_page_are_carried_out(workspace: Workspace) -> None:
     ((name, content),) = shown_files("calibration.md")
     (workspace.folder / name).write_text(content, encoding="utf-8")
@@ -91,6 +93,7 @@ def test_noise_labels_and_calibration_of_the_page_are_carried_out(workspace: Wor
     assert kinds == [("canary.jsonl", "claim", 2), ("canary.jsonl", "context", 2)]
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
 def test_the_script_for_ci_exits_with_the_gates_code_and_leaves_its_reports(workspace: Workspace) -> None:
     rows = numbered_items(16)

@@ -124,3 +124,11 @@ def test_starting_imports_no_heavy_library(statement: str) -> None:
     program = f"import sys; {statement}; sys.exit(str({heavy} & set(sys.modules) or ''))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize("module", ["ragscore.report.terminal", "ragscore.history.trends", "ragscore.history.reading"])
+def test_what_only_reads_a_history_imports_nothing_that_a_run_is_made_of(module: str) -> None:
+    parts = "{'pydantic', 'ragscore.suite', 'ragscore.assembly', 'ragscore.targets'}"
+    program = f"import sys, {module}; sys.exit(str({parts} & set(sys.modules) or ''))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""

@@ -51,6 +51,7 @@ def test_one_run_serves_all_tests_and_each_item_is_one(workspace: Workspace) -> 
     assert len(workspace.calls()) == 4
 
 
+@pytest.mark.e2e
 def test_workers_of_xdist_share_one_run(workspace: Workspace) -> None:
     pytest.importorskip("xdist")
     done = run_pytest(workspace, "-n", "2")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragscore.errors import UsageError
 from ragscore.history import History, RunRow, select
-from ragscore.suite import Suite
+
+if TYPE_CHECKING:  # comparing runs that are there needs no suite
+    from ragscore.suite import Suite
 
 #: What finds the latest run that was evaluated and did not fail.
 LAST_PASSING = "last-passing"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragscore.counting import counted
 from ragscore.errors import UsageError
@@ -20,7 +20,9 @@ from ragscore.history import History, ItemScore, RunRow, item_scores, select, su
 from ragscore.items import Status
 from ragscore.scorers import mean, rounded
 from ragscore.scorers.arithmetic import as_fraction
-from ragscore.suite import GatePart, ScorerGatePart, Suite
+
+if TYPE_CHECKING:
+    from ragscore.suite import GatePart, ScorerGatePart, Suite
 
 #: Statuses that say that something failed.
 ERRORS = frozenset({Status.TARGET_ERROR, Status.CONTEXT_ERROR, Status.JUDGE_ERROR, Status.SCORER_ERROR})

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ragscore.counting import counted
-from ragscore.forecast import Forecast
 from ragscore.history import ItemDetail, RunRow, ScorerSummary
 from ragscore.items import Context, Finding, Score, Status
 from ragscore.report.comparison import Comparison, ScorerComparison
@@ -32,6 +32,9 @@ from ragscore.report.verdicts import print_gate
 from ragscore.scorers import rounded
 from ragscore.scorers.arithmetic import as_fraction
 from ragscore.scorers.reasons import shortened
+
+if TYPE_CHECKING:  # it imports what a run is made of, which few commands need
+    from ragscore.forecast import Forecast
 
 #: How wide output is where nobody looks at it through a terminal.
 PIPED_WIDTH = 120

@@ -22,7 +22,6 @@ from ragscore.judges.tasks import AnswerForm, Task
 from ragscore.scorers.arithmetic import as_fraction, rounded
 from ragscore.scorers.outcome import outcome
 from ragscore.scorers.protocol import Judged, Sample
-from ragscore.targets.threads import in_thread
 
 #: Up to this denominator a fraction is what the double nearest to it was computed from.
 SIMPLE = 1_000_000
@@ -119,6 +118,8 @@ class CustomScorer:
         response = Response(output=sample.output, contexts=sample.contexts.contexts)
         if inspect.iscoroutinefunction(self.inner):
             return Judged(Status.OK, value=await self.inner(sample.item, response))
+        from ragscore.targets.threads import in_thread  # with the suite, which reading a history needs not
+
         value = await in_thread(lambda: self.inner(sample.item, response))
         return Judged(Status.OK, value=await value if inspect.isawaitable(value) else value)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from ragscore.history import History
-from tests.workspace import Workspace, numbered_items
+from tests.workspace import Workspace, make_workspace, numbered_items
 
 GATE = {"context_recall": {"min": 0.5, "max_drop": 0.03}}
 
@@ -25,14 +27,22 @@ def run(workspace: Workspace, version: str, *arguments: str, broken: int = 0, **
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.fixture
-def two_runs(workspace: Workspace) -> Workspace:
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    workspace = make_workspace(tmp_path_factory.mktemp("two-runs"))
     assert run(workspace, "v1", gate=GATE)[0] == 0
     code, said = run(workspace, "v2", broken=8, gate=GATE)
     assert code == 1, said
     assert "✗ gate: FAIL" in said
     assert "baseline: v1 (run " in said
     return workspace
+
+
+@pytest.fixture
+def two_runs(made_once: Workspace, tmp_path: Path) -> Workspace:
+    """A copy for each test: comparing writes."""
+    shutil.copytree(made_once.folder, tmp_path, dirs_exist_ok=True)
+    return Workspace(tmp_path)
 
 
 def test_versions_runs_and_the_baseline_can_be_compared(two_runs: Workspace) -> None:

@@ -54,6 +54,7 @@ def test_a_trend_of_runs_with_another_scale_compares_their_shares(workspace: Wor
     assert [(point["mean"], point["scale"]) for point in trend["points"]] == [(1.0, 1.0), (10.0, 10.0)]
 
 
+@pytest.mark.e2e
 def test_a_stream_that_takes_ascii_only_gets_ascii_and_no_command_fails_on_it(workspace: Workspace) -> None:
     workspace.write_items([{"id": "茶", "input": "What about tea 茶?", "reference": "茶は葉から作られる。"}])
     workspace.write_suite(name="飲み物")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.workspace import Workspace, numbered_items
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 
 SCORES = "select item_id, scorer, status, score, exact_fraction, reason from latest_scores order by 1, 2"
 
@@ -97,7 +97,7 @@ def undisturbed(slow: Workspace) -> list[tuple[object, ...]]:
     return select(other, SCORES).rows
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("prefect", marks=pytest.mark.e2e)])
+@pytest.mark.parametrize("engine", ["local", "prefect"])
 def test_kill_9_leaves_a_history_that_resume_completes_without_repeating(
     started: Start, slow: Workspace, engine: str
 ) -> None:
@@ -142,7 +142,7 @@ def test_kill_9_in_the_middle_of_a_batch_keeps_what_was_answered(started: Start,
     assert sorted(slow.calls()[12:]) == sorted(text for item, text in inputs.items() if item not in kept)
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("prefect", marks=pytest.mark.e2e)])
+@pytest.mark.parametrize("engine", ["local", "prefect"])
 def test_ctrl_c_once_finishes_what_is_in_flight_and_says_how_to_resume(
     started: Start, slow: Workspace, engine: str
 ) -> None:
@@ -198,7 +198,6 @@ def test_two_runs_at_once_into_one_history_lose_nothing(started: Start, slow: Wo
     assert slow.sql("select count(*), count(distinct (run_id, item_id, scorer)) from scores") == [(160, 160)]
 
 
-@pytest.mark.e2e
 def test_a_hung_target_call_does_not_keep_a_finished_run_from_ending(workspace: Workspace) -> None:
     workspace.order(**{"What_about_tea?": 600})
     workspace.write_suite(

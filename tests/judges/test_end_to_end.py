@@ -38,6 +38,7 @@ def all_scored(rows: list[tuple[object, ...]]) -> bool:
     return {row[2] for row in rows} == {"ok"}
 
 
+@pytest.mark.e2e
 def test_with_a_fifth_of_replies_faulty_200_items_get_the_scores_that_they_get_without_faults(
     suite: JudgedSuite, tmp_path: Path
 ) -> None:

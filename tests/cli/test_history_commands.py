@@ -12,6 +12,7 @@ import pytest
 
 from ragscore.history import History
 from ragscore.history.inbox import folder_of
+from ragscore.history.trends import trends
 from tests.history.example import example
 from tests.history.test_connection import held
 from tests.workspace import Workspace, items
@@ -245,3 +246,29 @@ def test_a_suite_that_keeps_no_texts_asks_again_on_resume(workspace: Workspace) 
     assert b"Camellia" not in workspace.history.read_bytes()
     assert workspace.sql("select distinct status from latest_scores") == [("ok",)]
     assert workspace.ragscore("show", "last", "--item", "tea").returncode == 0
+
+
+def test_a_scorer_that_counts_otherwise_is_said_and_its_change_is_none(workspace: Workspace) -> None:
+    row = {
+        "id": "a",
+        "input": "Tea?",
+        "reference_context_ids": ["2"],
+        "contexts": [{"id": id, "text": id} for id in "12"],
+    }
+    workspace.write_items([row])
+    for k in (2, 1, 1):
+        workspace.write_suite(
+            scorers=[{"recall_at_k": {"k": k}}],
+            target={"retriever": "r", "version": "v", "none": True},
+            contexts={"item": True},
+        )
+        done = workspace.ragscore("run", "suite.yaml")
+        assert done.returncode == 0, done.stderr
+    (trend,) = trends(History(workspace.history))
+    assert [(point.mean, point.change, point.settings) for point in trend.points] == [
+        (1.0, None, "k: 2"),
+        (0.0, None, "k: 1"),
+        (0.0, 0.0, "k: 1"),
+    ]
+    told = workspace.ragscore("trend").stdout
+    assert [line.rstrip().endswith("k: 1") for line in told.splitlines() if " v " in line] == [False, True, False]

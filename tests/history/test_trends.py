@@ -8,7 +8,6 @@ from ragscore.cli.trend import BARS, PLAIN_BARS, bars, sparkline
 from ragscore.errors import UsageError
 from ragscore.history import History
 from ragscore.history.trends import By, trends
-from tests.workspace import Workspace
 
 from .example import example
 from .records import PRECISION, RECALL
@@ -74,29 +73,3 @@ def test_a_terminal_that_cannot_draw_bars_gets_ascii(monkeypatch: pytest.MonkeyP
     assert sparkline([0.0, None, 1.0], bars()) == "_ @"
     assert len(PLAIN_BARS) == len(BARS)
     assert PLAIN_BARS.isascii()
-
-
-def test_a_scorer_that_counts_otherwise_is_said_and_its_change_is_none(workspace: Workspace) -> None:
-    row = {
-        "id": "a",
-        "input": "Tea?",
-        "reference_context_ids": ["2"],
-        "contexts": [{"id": id, "text": id} for id in "12"],
-    }
-    workspace.write_items([row])
-    for k in (2, 1, 1):
-        workspace.write_suite(
-            scorers=[{"recall_at_k": {"k": k}}],
-            target={"retriever": "r", "version": "v", "none": True},
-            contexts={"item": True},
-        )
-        done = workspace.ragscore("run", "suite.yaml")
-        assert done.returncode == 0, done.stderr
-    (trend,) = trends(History(workspace.history))
-    assert [(point.mean, point.change, point.settings) for point in trend.points] == [
-        (1.0, None, "k: 2"),
-        (0.0, None, "k: 1"),
-        (0.0, 0.0, "k: 1"),
-    ]
-    told = workspace.ragscore("trend").stdout
-    assert [line.rstrip().endswith("k: 1") for line in told.splitlines() if " v " in line] == [False, True, False]

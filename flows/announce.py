@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -147,7 +147,7 @@ class Server:
             mend = "announce a new deploy with another --deploy-id"
             said = f"flow run {found.name} is {found.state.lower()} and cannot be tried again: {why}"
             raise EngineError(said, where=self.shown, mend=mend)
-        return replace(self.flow_run(found.flow_run_id), was_there=True)
+        return self.flow_run(found.flow_run_id)
 
     def _post(self, path: str, body: Any) -> Any:
         return self._request("POST", path, json=body)

@@ -14,6 +14,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 
+from ragscore.counting import counted
 from ragscore.errors import RagscoreError, UsageError
 from ragscore.flows.artifacts import key_of
 from ragscore.flows.codes import code_of
@@ -162,7 +163,7 @@ def _together(endings: dict[str, Ending]) -> State[Any]:
     (first, worst), *others = sorted(endings.items(), key=lambda pair: RANK.index(pair[1].code), reverse=True)
     told = [f"{name}: {ended.said}" for name, ended in others if ended.code]
     if silent := len(others) - len(told):
-        told.append(f"{silent} other {'suite' if silent == 1 else 'suites'} did not fail")
+        told.append(f"{counted(silent, 'other suite')} did not fail")
     message = shortened("; ".join([f"{first}: {worst.said}", *told]))
     return Failed(message=message) if worst.code in (1, 2, 3) else Completed(message=message)
 

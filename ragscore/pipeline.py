@@ -222,7 +222,7 @@ async def _judge_one(run: Run, record: Record, scorer: Scorer) -> Judged | Score
     except RagscoreError:
         raise
     except Exception as error:  # noqa: BLE001 - the per-item, per-scorer boundary
-        return _without_secrets(run, _scorer_error(run, scorer, error))
+        return _without_secrets(run, _scorer_error(scorer, error))
 
 
 def _score_one(run: Run, record: Record, scorer: Scorer, judged: Judged | Score) -> Score:
@@ -234,27 +234,19 @@ def _score_one(run: Run, record: Record, scorer: Scorer, judged: Judged | Score)
         if result.exact is not None and not 0 <= result.exact <= 1:
             raise ValueError(f"gave {result.exact}, outside of 0 to 1")
     except Exception as error:  # noqa: BLE001 - the per-item, per-scorer boundary
-        result = _scorer_error(run, scorer, error)
+        result = _scorer_error(scorer, error)
     return result if result.status is Status.OK else _without_secrets(run, result)
 
 
 def _without_secrets(run: Run, score: Score) -> Score:
     """What failed, as it may be kept: a judge or scorer that is not ours may tell with what it was made."""
-    hidden = run.parts.file.secrets.hidden
-    return replace(
-        score,
-        reason=hidden(score.reason),
-        error=None if score.error is None else hidden(score.error),
-        raw=None if score.raw is None else hidden(score.raw),
-        calls=tuple(
-            replace(
-                call,
-                error=None if call.error is None else hidden(call.error),
-                reply=None if call.reply is None else hidden(call.reply),
-            )
-            for call in score.calls
-        ),
-    )
+
+    def hidden(text: str | None) -> str | None:
+        return None if text is None else run.parts.file.secrets.hidden(text)
+
+    calls = tuple(replace(call, error=hidden(call.error), reply=hidden(call.reply)) for call in score.calls)
+    reason = run.parts.file.secrets.hidden(score.reason)
+    return replace(score, reason=reason, error=hidden(score.error), raw=hidden(score.raw), calls=calls)
 
 
 def _sample(run: Run, record: Record, scorer: Scorer) -> Sample | Score:
@@ -270,7 +262,7 @@ def _sample(run: Run, record: Record, scorer: Scorer) -> Sample | Score:
     return Sample(record.item, response.output, contexts)
 
 
-def _scorer_error(run: Run, scorer: Scorer, error: Exception) -> Score:
+def _scorer_error(scorer: Scorer, error: Exception) -> Score:
     said = f"{type(error).__name__}: {error}"
     return unscored(scorer, Status.SCORER_ERROR, f"the scorer failed: {said}", error=said)
 

@@ -118,17 +118,18 @@ def test_a_heavy_library_is_imported_only_inside_functions(library: str) -> None
     assert not early
 
 
+def left_over(statement: str, unwanted: set[str]) -> str:
+    """Which of the modules `unwanted` a process has after `statement`; empty when there are none."""
+    program = f"import sys; {statement}; sys.exit(str({unwanted} & set(sys.modules) or ''))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return done.stderr.strip()
+
+
 @pytest.mark.parametrize("statement", ["import ragscore", "import ragscore.cli", "import ragscore.pipeline"])
 def test_starting_imports_no_heavy_library(statement: str) -> None:
-    heavy = "{'prefect', 'litellm', 'duckdb', 'numpy', 'scipy', 'bm25s', 'pandas'}"
-    program = f"import sys; {statement}; sys.exit(str({heavy} & set(sys.modules) or ''))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.stderr.strip() == ""
+    assert left_over(statement, {"prefect", "litellm", "duckdb", "numpy", "scipy", "bm25s", "pandas"}) == ""
 
 
 @pytest.mark.parametrize("module", ["ragscore.report.terminal", "ragscore.history.trends", "ragscore.history.reading"])
 def test_what_only_reads_a_history_imports_nothing_that_a_run_is_made_of(module: str) -> None:
-    parts = "{'pydantic', 'ragscore.suite', 'ragscore.assembly', 'ragscore.targets'}"
-    program = f"import sys, {module}; sys.exit(str({parts} & set(sys.modules) or ''))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.stderr.strip() == ""
+    assert left_over(f"import {module}", {"pydantic", "ragscore.suite", "ragscore.assembly", "ragscore.targets"}) == ""

@@ -29,7 +29,7 @@ from ragscore.scorers import Judged, Sample, Scorer
 from ragscore.scorers.arithmetic import as_fraction
 from ragscore.suite_file import check_suite
 from ragscore.targets import PythonTarget, Target, close
-from ragscore.targets.calling import way_to_call
+from ragscore.targets.making import python_target
 
 Thresholds = Mapping[str, float | str]
 
@@ -283,9 +283,8 @@ def _target(target: Any, scorers: Iterable[RunnableScorer], timeout_s: float) ->
     if callable(getattr(target, "invoke", None)) and isinstance(target, (PythonTarget, GivenOutputs)):
         return cast(Target, target)
     name = getattr(target, "__name__", type(target).__name__)
-    way = way_to_call(target, name=name, where="target")
     needed = any("response" in each.contexts.sources for each in scorers)
-    return PythonTarget(way.function, argument=way.argument, timeout_s=timeout_s, need_contexts=needed)
+    return python_target(target, name=name, where="target", timeout_s=timeout_s, need_contexts=needed)
 
 
 def _parts(

@@ -21,9 +21,8 @@ from ragscore.report.summary import RunSummary, summary_of
 from ragscore.runs import begin, new_run_id
 from ragscore.suite import ScorerPart, TargetPart
 from ragscore.suite_file import SuiteFile, check_suite, read_suite
-from ragscore.targets import PythonTarget, Target
-from ragscore.targets.calling import way_to_call
-from ragscore.targets.making import FirstOf
+from ragscore.targets import Target
+from ragscore.targets.making import cut, python_target
 from ragscore.targets.pacing import Pace
 
 #: What stays of a suite's `target:` when another one is called: all but the way to call it.
@@ -220,8 +219,6 @@ def _file(suite: Any, base_dir: Path | str | None) -> SuiteFile | None:
 
 def _target(target: Any, part: TargetPart) -> Target:
     name = getattr(target, "__name__", type(target).__name__)
-    way = way_to_call(target, name=name, where="target")
-    called = PythonTarget(
-        way.function, argument=way.argument, timeout_s=part.timeout_s, need_contexts=False, pace=Pace(part.rps)
-    )
-    return called if part.top_k is None else FirstOf(called, part.top_k)
+    pace = Pace(part.rps)
+    called = python_target(target, name=name, where="target", timeout_s=part.timeout_s, need_contexts=False, pace=pace)
+    return cut(called, part.top_k)

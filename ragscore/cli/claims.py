@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from ragscore.cli.options import Json
+from ragscore.counting import counted
 
 if TYPE_CHECKING:
     from ragscore.assembly import Parts
@@ -252,7 +253,7 @@ def _complain(wanted: list[Reference], extracted: Extracted) -> None:
 def _cost(extracted: Extracted) -> str:
     usage = extracted.usage
     money = "" if not usage.calls else ", cost unknown" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
-    return f" ({usage.calls} call{'' if usage.calls == 1 else 's'}{money})"
+    return f" ({counted(usage.calls, 'call')}{money})"
 
 
 def _write_json(value: Any) -> None:

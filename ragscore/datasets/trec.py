@@ -171,15 +171,17 @@ def _check_lines(
 
     Below a header with tabs, as BEIR has it, they are split at tabs alone: a document's id may hold spaces.
     """
+    spool, plain = Spool(), path
     with opened(path, str(path)) as file:
-        names = file.readline().decode("utf-8-sig", "replace").strip().split("\t")
+        first = file.readline()
+        if path.suffix.lower() == ".gz":  # DuckDB does not unpack what it reads as text
+            plain = spool.file("lines")
+            with plain.open("wb") as unpacked:
+                unpacked.write(first)
+                shutil.copyfileobj(file, unpacked)
+    names = first.decode("utf-8-sig", "replace").strip().split("\t")
     has_tabs = len(names) > 1 and f"'{names[0].lower()}'" in HEADERS
     cut = "' *\\t *'" if has_tabs else "'[ \\t]+'"
-    spool, plain = Spool(), path
-    if path.suffix.lower() == ".gz":  # DuckDB does not unpack what it reads as text
-        plain = spool.file("lines")
-        with opened(path, str(path)) as packed, plain.open("wb") as file:
-            shutil.copyfileobj(packed, file)
     with duck.explained(str(path), mend="is it a text file?"):
         # Lines, numbered by DuckDB as it reads them: blank ones come as NULL.
         connection.execute(

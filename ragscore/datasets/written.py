@@ -45,9 +45,6 @@ def from_text(field: str, column: str, value: Any, joined: frozenset[str] = froz
         RowFault: the text is nothing of the kind.
     """
     if not isinstance(value, str):
-        if field == "relevance" and isinstance(value, dict):
-            # Typed columns have the keys of all rows; those that this row lacks are null.
-            return {key: grade for key, grade in value.items() if grade is not None}
         return as_json(value) if field == "metadata" else value
     if field in NOT_TEXTS and not value.strip():
         return None

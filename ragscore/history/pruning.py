@@ -97,28 +97,25 @@ def _old(listed: Sequence[RunRow], keep_runs: int | None, keep_since: datetime |
 def _reasons(listed: Sequence[RunRow]) -> dict[str, str]:
     """Why a run stays however old it is; by run id. A retriever is measured against runs of its own."""
     reasons: dict[str, str] = {}
-    last: set[tuple[str, str | None]] = set()
-    passed: set[tuple[str, str | None]] = set()
-    baselines: set[tuple[str, str | None]] = set()
+    found: set[tuple[str, str, str | None]] = set()
     named: dict[str, str] = {}
     retrievers: dict[str, set[str | None]] = {}
     for row in listed:
         retrievers.setdefault(row.suite, set()).add(row.retriever)
     for row in listed:
-        of = row.suite, row.retriever
         what = row.suite if len(retrievers[row.suite]) == 1 else f"{row.suite} with {row.retriever}"
         if row.suite not in named:
             document = row.suite_doc if isinstance(row.suite_doc, dict) else {}
             named[row.suite] = json.dumps(document.get("gate"), ensure_ascii=False)
-        if of not in last:
-            last.add(of)
-            reasons[row.run_id] = f"the last run of {what}"
-        if row.gate_verdict == "pass" and of not in passed:
-            passed.add(of)
-            reasons.setdefault(row.run_id, f"the last run of {what} that passed its gate")
-        if row.status == "complete" and row.gate_verdict in ("pass", "inconclusive") and of not in baselines:
-            baselines.add(of)
-            reasons.setdefault(row.run_id, f"the last run of {what} that did not fail its gate")
+        is_baseline = row.status == "complete" and row.gate_verdict in ("pass", "inconclusive")
+        for fits, which in (
+            (True, ""),
+            (row.gate_verdict == "pass", " that passed its gate"),
+            (is_baseline, " that did not fail its gate"),
+        ):
+            if fits and (which, row.suite, row.retriever) not in found:
+                found.add((which, row.suite, row.retriever))
+                reasons.setdefault(row.run_id, f"the last run of {what}{which}")
         if row.run_id in named[row.suite] or (row.version and f'version:{row.version}"' in named[row.suite]):
             reasons.setdefault(row.run_id, f"the gate of {row.suite} names it")
         if row.status == runs.RUNNING:

@@ -253,19 +253,11 @@ def _first_item(history: History, run_id: str) -> str | None:
 
 
 def _probe(history: History, run_id: str) -> Usage:
-    query = """
-        SELECT count(*), sum(prompt_tokens), sum(completion_tokens), sum(cached_tokens), sum(cost_usd),
-            count(*) = count(prompt_tokens), count(*) = count(completion_tokens), count(*) = count(cached_tokens),
-            count(*) = count(cost_usd)
-        FROM judge_calls WHERE run_id = ? AND item_id = '' AND outcome = 'ok'
-    """
-    ((calls, *sums_and_known),) = select(history.path, query, [run_id]).rows
-    if not calls:
-        return Usage()
-    prompt, completion, cached, cost = (
-        value if known else None for value, known in zip(sums_and_known[:4], sums_and_known[4:], strict=True)
-    )
-    return Usage(int(calls), 0, prompt, completion, cached, cost)
+    columns = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd")
+    sums = ", ".join(f"CASE WHEN count({each}) = count(*) THEN sum({each}) END" for each in columns)
+    query = f"SELECT count(*), {sums} FROM judge_calls WHERE run_id = ? AND item_id = '' AND outcome = 'ok'"
+    ((calls, *known),) = select(history.path, query, [run_id]).rows
+    return Usage(int(calls), 0, *known) if calls else Usage()
 
 
 def _latency(history: History, run_id: str) -> Latency | None:

@@ -43,17 +43,7 @@ def make_target(
     """
     pace = Pace(part.rps)
 
-    def called(found: Any, name: str, at: str, **more: Any) -> Target:
-        way = way_to_call(found, name=name, where=at)
-        return PythonTarget(
-            way.function,
-            argument=way.argument,
-            timeout_s=part.timeout_s,
-            need_contexts=needs_contexts,
-            pace=pace,
-            **more,
-        )
-
+    called = partial(python_target, timeout_s=part.timeout_s, need_contexts=needs_contexts, pace=pace)
     target: Target
     if part.http is not None:
         from ragscore.targets.http import HttpTarget
@@ -87,13 +77,28 @@ def make_target(
         found = plugins.load("targets", name, where=at)
         secrets = Secrets.of(written.get("plugin"), {name: part.plugin.options})
         found = plugins.instance(found, part.plugin.options, name=name, where=at, secrets=secrets)
-        target = called(found, name, at, secrets=secrets, closing=getattr(found, "aclose", None))
+        target = called(found, name=name, where=at, secrets=secrets, closing=getattr(found, "aclose", None))
     elif part.python is not None:
         at = where("python")
-        target = called(load_object(part.python, base_dir=base_dir, where=at), part.python, at)
+        target = called(load_object(part.python, base_dir=base_dir, where=at), name=part.python, where=at)
     else:
         target = GivenTarget(need_raw=needs_raw)
-    return target if part.top_k is None else FirstOf(target, part.top_k)
+    return cut(target, part.top_k)
+
+
+def python_target(found: Any, *, name: str, where: str, timeout_s: float, need_contexts: bool, **more: Any) -> Target:
+    """The target that calls a Python object, whichever way it wants to be called; `more` as for `PythonTarget`.
+
+    Raises:
+        ConfigError: it does not take a question.
+    """
+    way = way_to_call(found, name=name, where=where)
+    return PythonTarget(way.function, argument=way.argument, timeout_s=timeout_s, need_contexts=need_contexts, **more)
+
+
+def cut(target: Target, top_k: int | None) -> Target:
+    """The target with at most `top_k` contexts of each answer; all of them when that is None."""
+    return target if top_k is None else FirstOf(target, top_k)
 
 
 def described(part: TargetPart, written: Mapping[str, Any]) -> str:

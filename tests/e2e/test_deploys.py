@@ -372,17 +372,23 @@ def test_rescore_digest_and_canary_on_the_worker(site: Site) -> None:
     } <= keys
 
 
-def test_a_broken_suite_takes_no_other_down_and_fails_the_deploy_by_name(site: Site) -> None:
-    torn = site.folder / "suites" / "torn.yaml"
-    torn.write_text("name: torn\ndataset: questions.jsonl\ntarget: {retriever: docs-search, pithon: app:ask}\n")
+def told_beside(site: Site, name: str, text: str) -> str:
+    """What is said of a deploy while a suite that cannot be evaluated lies beside the one that can, which passes."""
+    suite = site.folder / "suites" / f"{name}.yaml"
+    suite.write_text(text, encoding="utf-8")
     try:
-        done = site.ragscore("notify", "docs-search", "v1", "--deploy-id", "beside-torn", "--wait")
+        done = site.ragscore("notify", "docs-search", "v1", "--deploy-id", f"beside-{name}", "--wait")
     finally:
-        torn.unlink()
+        suite.unlink()
     assert done.returncode == 3, done.stdout + done.stderr
-    assert done.stdout.startswith("torn.yaml: could not be evaluated (exit 3): ")
-    assert "pithon" in done.stdout
+    assert done.stdout.startswith(f"{name}.yaml: could not be evaluated (exit 3): ")
     assert "1 other suite did not fail" in done.stdout
+    return done.stdout
+
+
+def test_a_broken_suite_takes_no_other_down_and_fails_the_deploy_by_name(site: Site) -> None:
+    broken = "name: torn\ndataset: questions.jsonl\ntarget: {retriever: docs-search, pithon: app:ask}\n"
+    assert "pithon" in told_beside(site, "torn", broken)
     assert site.flow_runs("on-retriever-deploy")[-1]["state_type"] == "FAILED"
     assert site.sql("select suite, status, gate_verdict from runs order by started_at desc limit 1") == [
         ("python-reference", "complete", "pass")
@@ -418,18 +424,9 @@ def test_an_event_triggers_whatever_its_payload_holds(site: Site) -> None:
 
 
 def test_a_suite_with_the_name_of_another_is_named_and_not_taken_for_it(site: Site) -> None:
-    suites = site.folder / "suites"
-    copy = suites / "later.yaml"
-    text = (suites / "docs.yaml").read_text(encoding="utf-8")
-    copy.write_text(text.replace("min: 0.5", "min: 1.0"), encoding="utf-8")
-    try:
-        done = site.ragscore("notify", "docs-search", "v1", "--deploy-id", "twice-named", "--wait")
-    finally:
-        copy.unlink()
-    assert done.returncode == 3, done.stdout + done.stderr
-    assert done.stdout.startswith("later.yaml: could not be evaluated (exit 3): ")
-    assert "has the name of the suite in docs.yaml, 'python-reference'" in done.stdout
-    assert "1 other suite did not fail" in done.stdout
+    text = (site.folder / "suites" / "docs.yaml").read_text(encoding="utf-8")
+    said = told_beside(site, "later", text.replace("min: 0.5", "min: 1.0"))
+    assert "has the name of the suite in docs.yaml, 'python-reference'" in said
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ragscore.counting import counted
 from ragscore.items import Evidence, Judgement, Status, Verdict
 from ragscore.judges.offline import sentences
 from ragscore.judges.offline.function_words import has_negation
@@ -170,7 +171,7 @@ def _support(claim_id: str, text: str, index: Index, passages: Sequence[Passage]
             parts.append(f"not found together with the rest: {_listed(apart)}")
         return Verdict(claim_id, False, f"{'; '.join(parts)} ({count} found)", confidence=share)
     quotes = [index.quote(sentence) for sentence in coverage.sentences]
-    why = f"{count} found in {len(quotes)} sentence{'s' if len(quotes) > 1 else ''}"
+    why = f"{count} found in {counted(len(quotes), 'sentence')}"
     if absent or apart:
         why += f"; not found: {_listed(sorted([*absent, *apart], key=lambda word: word.start))}"
     return Verdict(

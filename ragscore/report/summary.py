@@ -189,6 +189,8 @@ def _faults(history: History, run: RunRow, by_scorer: Sequence[ScorerSummary]) -
         query = "SELECT count(DISTINCT item_id) FROM latest_scores WHERE run_id = ?"
         left = run.items - int(select(history.path, query, [run.run_id]).rows[0][0])
         said = [f"{left} of {run.items} items are not done"] if left else []
+        if not left and run.status == "cancelled" and not run.error:  # what was in flight was all that was left
+            said.append("all items are done, but it was stopped before it ended")
         said += [shortened(run.error, 300)] if run.error else []
         faults.append(f"the run is {run.status}" + (f": {'; '.join(said)}" if said else ""))
     if not by_scorer and run.status == "complete":

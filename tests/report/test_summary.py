@@ -90,6 +90,12 @@ def test_a_run_that_did_not_end_well_says_why_in_one_line(bench: Bench, status: 
     assert summary_of(bench.history, row).faults == [f"the run is {status}: gone for good"]
 
 
+def test_a_run_that_was_stopped_when_all_was_in_flight_says_that_nothing_is_left(bench: Bench) -> None:
+    row = bench.run([item(1, *FACTS)], end=lambda h, run: h.finish_run(run, status="cancelled"))
+    said = "the run is cancelled: all items are done, but it was stopped before it ended"
+    assert summary_of(bench.history, row).faults == [said]
+
+
 def test_a_run_that_lacks_rows_is_a_fault(bench: Bench) -> None:
     from ragscore.assembly import assemble
     from ragscore.runs import begin
